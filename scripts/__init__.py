@@ -1,0 +1,1 @@
+"""Commands of the repository that the Makefile runs; not part of the package."""

@@ -1,0 +1,1 @@
+"""One settings module for each database that the suite runs on."""

@@ -1,0 +1,24 @@
+"""The suite on SQLite, set up as the documentation tells sites to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.settings.base import *  # noqa: F403  settings are made by layering
+from tests.workspace import run_directory
+
+# A file, so that every thread and every process has a connection of its own.
+_FILE = str(run_directory() / "db.sqlite3")
+
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": _FILE,
+        "OPTIONS": {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 20,
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
+        },
+        "TEST": {"NAME": _FILE},
+    },
+}

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from tests import workspace
+
+
+def test_a_child_process_inherits_the_name_of_the_run(monkeypatch):
+    monkeypatch.delenv(workspace.RUN_VARIABLE, raising=False)
+
+    name = workspace.run_name()
+    seen_by_child = subprocess.run(
+        [sys.executable, "-c", "from tests.workspace import *; print(run_name())"],
+        cwd=workspace.ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert name == f"{workspace.checkout_name()}_{os.getpid()}"
+    assert seen_by_child.stdout.strip() == name
+
+
+def test_a_run_is_abandoned_when_its_process_is_gone():
+    gone = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert workspace.is_abandoned(f"{workspace.checkout_name()}_{gone.stdout.strip()}")
+
+
+def test_a_run_whose_process_lives_is_not_abandoned():
+    assert not workspace.is_abandoned(f"{workspace.checkout_name()}_{os.getpid()}")
+
+
+def test_what_another_tree_made_is_never_called_abandoned():
+    assert not workspace.is_abandoned("00000000_999999999")
+    assert not workspace.is_abandoned("something_else")
