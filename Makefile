@@ -1,0 +1,80 @@
+# Needs Python 3.11 or later, make and a package index; everything else goes to .venv.
+
+PYTHON ?= python3
+# What is handed on to pytest: make test ARGS="-k lapse"
+ARGS ?=
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check
+RUNTIME := $(VENV)/.runtime
+DEVELOPMENT := $(VENV)/.development
+TEST_SETTINGS := DJANGO_SETTINGS_MODULE=tests.settings.sqlite
+SUITES := browser chaos crash engines mariadb
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint format types imports migrations-check docs \
+	test-matrix clean $(SUITES:%=test-%)
+
+help: ## Say what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+install: $(DEVELOPMENT) ## Set up .venv with everything that developing needs
+
+demo: $(RUNTIME) ## Start the example site with a worker, a broker and an agent
+	$(PY) manage.py demo
+
+test: $(DEVELOPMENT) ## Run the suite on SQLite, and on real PostgreSQL and Redis
+	$(PY) -m scripts.test $(ARGS)
+
+lint: $(DEVELOPMENT) ## Check style, formatting, imports and types
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(MAKE) imports types
+
+format: $(DEVELOPMENT) ## Mend what the linter and the formatter can mend
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+types: $(DEVELOPMENT) ## Check the types
+	$(PY) -m mypy
+
+imports: $(DEVELOPMENT) ## Check who imports whom
+	$(VENV)/bin/lint-imports
+
+migrations-check: $(DEVELOPMENT) ## Check that no migration is missing
+	$(TEST_SETTINGS) $(PY) manage.py makemigrations --check --dry-run
+
+docs: $(DEVELOPMENT) ## Build the documentation
+	$(PY) -m sphinx --fail-on-warning --keep-going --nitpicky -b html docs docs/_build/html
+
+test-browser: ## Drive the admin in Chromium
+test-chaos: ## Take servers away while work is under way
+test-crash: ## Kill worker processes at every failpoint
+test-engines: ## Run what needs other agent frameworks or workflow engines
+test-mariadb: ## Run the suite on MariaDB
+$(SUITES:%=test-%): $(DEVELOPMENT)
+	$(PY) -m scripts.test --suite $(@:test-%=%) $(ARGS)
+
+test-matrix: $(DEVELOPMENT) ## Run the suite with the other Pythons and Djangos that are here
+	$(PY) -m scripts.matrix $(ARGS)
+
+clean: ## Remove everything that was made here, the environments included
+	rm -rf $(VENV) .venv-* .artifacts .demo docs/_build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -f .coverage .coverage.*
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(PY):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or later is needed; name one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# pip reads dependency groups since 25.1, and new environments may get an older one.
+$(RUNTIME): pyproject.toml constraints.txt | $(PY)
+	$(PIP) install --quiet --upgrade 'pip>=25.1'
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[all]' --group demo
+	@touch $@
+
+$(DEVELOPMENT): $(RUNTIME)
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[all]' --group dev
+	@touch $@
