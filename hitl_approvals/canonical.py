@@ -11,12 +11,15 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable
 from types import MappingProxyType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from hitl_approvals.exceptions import PayloadRejected
-from hitl_approvals.types import JSONValue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hitl_approvals.types import JSONValue
 
 MAX_BYTES = 262_144
 """How long a canonical text may be unless the caller says otherwise."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from hitl_approvals.canonical import printable
 from hitl_approvals.enums import DecisionType
-from hitl_approvals.types import JSONValue
+
+if TYPE_CHECKING:
+    from hitl_approvals.types import JSONValue
 
 
 @dataclass(frozen=True, slots=True)
