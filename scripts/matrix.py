@@ -51,11 +51,11 @@ def build(python: Path, version: str, django: str) -> Path:
             if line.partition("==")[0].lower() not in _UNPINNED
         )
     )
-    pip = [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = [str(own), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "--upgrade", "pip>=25.1"], check=True)
     wanted = ["--editable", f"{ROOT}[all]", "--group", f"{ROOT}/pyproject.toml:test"]
     subprocess.run(
-        [*pip, "--constraint", pins, *wanted, f"django~={django}.0"], check=True
+        [*pip, "--constraint", str(pins), *wanted, f"django~={django}.0"], check=True
     )
     return own
 
@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
             continue
         print(f"\n--- Python {version}, Django {django} ---", flush=True)
         own = build(python, version, django)
-        suite = [own, "-m", "pytest", "--ds=tests.settings.sqlite", *arguments]
+        suite = [str(own), "-m", "pytest", "--ds=tests.settings.sqlite", *arguments]
         codes.append(subprocess.run(suite, cwd=ROOT).returncode)
     return 0 if codes and not any(codes) else 1
 

@@ -23,8 +23,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
-from tests import servers
-from tests.workspace import ROOT, remove_abandoned_directories, run_name
+from tests.servers.postgresql import postgresql
+from tests.servers.redis import redis_server
+from tests.servers.service import ServerMissingError, Service, in_ci
+from tests.workspace import ROOT, remove_abandoned_files, run_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -98,18 +100,21 @@ def plan(suite: str | None, stack: ExitStack) -> tuple[list[Run], dict[str, str]
         ServerMissingError: A server is missing that the suite cannot do without.
     """
     skip_database_free = tuple(f"--ignore={folder}" for folder in DATABASE_FREE)
-    environment = _provide(stack, servers.redis_server, "Redis", required=False)
+    environment = _provide(stack, redis_server, "Redis", required=False)
     if suite == "mariadb":
-        environment |= _provide(stack, servers.mariadb, "MariaDB", required=True)
+        # Its driver is not among what other suites need.
+        from tests.servers.mariadb import mariadb
+
+        environment |= _provide(stack, mariadb, "MariaDB", required=True)
         others = [each.marker for each in suites() if each.marker != "mariadb"]
-        only = ("-m", f"not ({' or '.join(others)})")
-        runs = [Run("MariaDB", "mariadb", (*skip_database_free, *only))]
+        main_suite = ("-m", f"not ({' or '.join(others)})")
+        runs = [Run("MariaDB", "mariadb", (*skip_database_free, *main_suite))]
         return runs, environment
 
-    only = ("-m", suite) if suite else ()
-    runs = [Run("SQLite", "sqlite", only)]
+    only = ["-m", suite] if suite else []
+    runs = [Run("SQLite", "sqlite", tuple(only))]
     if suite != "browser":
-        database = _provide(stack, servers.postgresql, "PostgreSQL", required=False)
+        database = _provide(stack, postgresql, "PostgreSQL", required=False)
         if database:
             runs.append(Run("PostgreSQL", "postgres", (*skip_database_free, *only)))
         environment |= database
@@ -170,7 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--suite", choices=names, help="a suite that is left out else")
     options, extra = parser.parse_known_args(arguments)
     signal.signal(signal.SIGTERM, _stop)
-    remove_abandoned_directories()
+    remove_abandoned_files()
     run_name()  # named here, so that the children of every run inherit it
     shutil.rmtree(COVERAGE, ignore_errors=True)
     COVERAGE.mkdir(parents=True)
@@ -180,7 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ExitStack() as stack:
         try:
             runs, environment = plan(options.suite, stack)
-        except servers.ServerMissingError as error:
+        except ServerMissingError as error:
             print(error, file=sys.stderr)
             return 1
         outcomes = [
@@ -205,15 +210,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _provide(
     stack: ExitStack,
-    server: Callable[[], AbstractContextManager[servers.Service]],
+    server: Callable[[], AbstractContextManager[Service]],
     product: str,
     *,
     required: bool,
 ) -> dict[str, str]:
     try:
         service = stack.enter_context(server())
-    except servers.ServerMissingError as error:
-        if required or servers.in_ci():
+    except ServerMissingError as error:
+        if required or in_ci():
             raise
         print(f"{product}: MISSING, what needs it does not run ({error})")
         return {}

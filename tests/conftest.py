@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 from django.conf import settings
 
-from tests.servers import ServerMissingError, in_ci, redis_server
+from tests.servers.redis import redis_server
+from tests.servers.service import ServerMissingError, in_ci
 
 
 def pytest_report_header() -> list[str]:

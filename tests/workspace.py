@@ -10,7 +10,6 @@ import hashlib
 import os
 import platform
 import re
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -18,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RUN_VARIABLE = "HITL_TEST_RUN"
 """Holds the run's name; child processes inherit it and so find the same database."""
 
+_FILE_PREFIX = "hitl-tests-"
 _RUN_NAME = re.compile(r"(?P<checkout>[0-9a-f]{8})_(?P<pid>[0-9]+)")
 
 
@@ -33,6 +33,7 @@ def run_name() -> str:
     if name is None:
         name = f"{checkout_name()}_{os.getpid()}"
         os.environ[RUN_VARIABLE] = name
+        atexit.register(_remove_files, name, os.getpid())
     return name
 
 
@@ -44,31 +45,31 @@ def is_abandoned(name: str) -> bool:
     return not _is_alive(int(match["pid"]))
 
 
-def run_directory() -> Path:
-    """Return the run's own directory; the process that made it removes it."""
-    path = directory_of(run_name())
-    if not path.exists():
-        path.mkdir(mode=0o700, exist_ok=True)
-        atexit.register(_remove, path, os.getpid())
-    return path
+def run_file(suffix: str) -> Path:
+    """Return where this run keeps a file; the process that named the run removes it.
+
+    Makes nothing: settings are also read by tools that leave without cleaning up.
+    """
+    return _path(run_name(), suffix)
 
 
-def directory_of(name: str) -> Path:
-    """Return where the run of that name keeps its files."""
-    return Path(tempfile.gettempdir()) / f"hitl-tests-{name}"
-
-
-def remove_abandoned_directories() -> None:
+def remove_abandoned_files() -> None:
     """Delete what killed runs of this tree left behind."""
-    for path in Path(tempfile.gettempdir()).glob("hitl-tests-*"):
-        if is_abandoned(path.name.removeprefix("hitl-tests-")):
-            shutil.rmtree(path, ignore_errors=True)
+    for path in Path(tempfile.gettempdir()).glob(f"{_FILE_PREFIX}*"):
+        name = path.name.removeprefix(_FILE_PREFIX).partition(".")[0]
+        if is_abandoned(name):
+            path.unlink(missing_ok=True)
 
 
-def _remove(path: Path, maker: int) -> None:
-    # A forked child inherits the exit handler, not the directory.
+def _path(name: str, suffix: str) -> Path:
+    return Path(tempfile.gettempdir()) / f"{_FILE_PREFIX}{name}.{suffix}"
+
+
+def _remove_files(name: str, maker: int) -> None:
+    # A forked child inherits the exit handler, not the files.
     if os.getpid() == maker:
-        shutil.rmtree(path, ignore_errors=True)
+        for path in Path(tempfile.gettempdir()).glob(_path(name, "*").name):
+            path.unlink(missing_ok=True)
 
 
 def _is_alive(pid: int) -> bool:

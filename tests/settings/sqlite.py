@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tests.settings.base import *  # noqa: F403  settings are made by layering
-from tests.workspace import run_directory
+from tests.workspace import run_file
 
 # A file, so that every thread and every process has a connection of its own.
-_FILE = str(run_directory() / "db.sqlite3")
+_FILE = str(run_file("sqlite3"))
 
 DATABASES: dict[str, dict[str, Any]] = {
     "default": {

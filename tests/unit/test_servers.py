@@ -7,19 +7,21 @@ import sys
 import pytest
 import redis
 
-from tests import servers
+from tests.servers.postgresql import POSTGRESQL, postgresql
+from tests.servers.redis import MARKER, REDIS, redis_server, start_redis
+from tests.servers.service import ServerMissingError, Service
 from tests.workspace import checkout_name, run_name
 
 
 @pytest.fixture
 def valkey():
-    with servers._started_redis() as url:
+    with start_redis() as url:
         yield url
 
 
 @pytest.fixture
 def no_server_is_named(monkeypatch):
-    for variable in servers.POSTGRESQL_VARIABLES + servers.REDIS_VARIABLES:
+    for variable in POSTGRESQL.variables + REDIS.variables:
         monkeypatch.delenv(variable, raising=False)
     return monkeypatch
 
@@ -42,33 +44,25 @@ def test_a_named_server_that_does_not_answer_is_not_replaced(
     no_server_is_named.setenv("DATABASE_URL", url)
 
     with (
-        pytest.raises(servers.ServerMissingError, match="named by DATABASE_URL"),
-        servers.postgresql(),
+        pytest.raises(ServerMissingError, match="named by DATABASE_URL"),
+        postgresql(),
     ):
         pass
 
 
 def test_a_database_url_of_another_kind_names_no_postgresql():
-    named = servers._named(
-        servers.POSTGRESQL_VARIABLES,
-        servers.POSTGRESQL_SCHEMES,
-        {"DATABASE_URL": "sqlite:///site.db"},
-    )
+    named = POSTGRESQL.named({"DATABASE_URL": "sqlite:///site.db"})
 
     assert named is None
 
 
 def test_a_variable_of_our_own_with_another_kind_of_url_is_an_error():
-    with pytest.raises(servers.ServerMissingError, match="postgres or postgresql"):
-        servers._named(
-            servers.POSTGRESQL_VARIABLES,
-            servers.POSTGRESQL_SCHEMES,
-            {"HITL_TEST_POSTGRES_URL": "sqlite:///site.db"},
-        )
+    with pytest.raises(ServerMissingError, match="postgres or postgresql"):
+        POSTGRESQL.named({"HITL_TEST_POSTGRES_URL": "sqlite:///site.db"})
 
 
 def test_a_service_says_where_it_is_without_its_password():
-    service = servers.Service(
+    service = Service(
         "broker", "Redis 7.0.15", "redis://me:secret@cache:6379/9", "found", ()
     )
 
@@ -82,7 +76,7 @@ def test_a_redis_database_that_holds_something_is_left_alone(
     with connect(valkey, 9) as client:
         client.set("somebody's", "value")
 
-        with servers.redis_server() as service:
+        with redis_server() as service:
             taken = service.url
 
         assert taken == f"{valkey}/10"
@@ -92,9 +86,9 @@ def test_a_redis_database_that_holds_something_is_left_alone(
 def test_a_redis_database_is_empty_after_the_run(no_server_is_named, valkey):
     no_server_is_named.setenv("REDIS_URL", valkey)
     with connect(valkey, 9) as client:
-        with servers.redis_server():
+        with redis_server():
             client.set("a task", "queued")
-            assert client.get(servers.REDIS_MARKER) == run_name()
+            assert client.get(MARKER) == run_name()
 
         assert client.keys() == []
 
@@ -102,7 +96,7 @@ def test_a_redis_database_is_empty_after_the_run(no_server_is_named, valkey):
 def test_two_runs_never_share_a_redis_database(no_server_is_named, valkey):
     no_server_is_named.setenv("REDIS_URL", valkey)
 
-    with servers.redis_server() as first, servers.redis_server() as second:
+    with redis_server() as first, redis_server() as second:
         assert first.url != second.url
 
 
@@ -115,9 +109,9 @@ def test_a_redis_database_of_a_killed_run_is_taken_over(no_server_is_named, valk
         check=True,
     ).stdout.strip()
     with connect(valkey, 9) as client:
-        client.set(servers.REDIS_MARKER, f"{checkout_name()}_{gone}")
+        client.set(MARKER, f"{checkout_name()}_{gone}")
         client.set("a task", "queued")
 
-        with servers.redis_server() as service:
+        with redis_server() as service:
             assert service.url == f"{valkey}/9"
-            assert client.keys() == [servers.REDIS_MARKER]
+            assert client.keys() == [MARKER]

@@ -7,6 +7,16 @@ import sys
 from tests import workspace
 
 
+def gone_pid() -> str:
+    child = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return child.stdout.strip()
+
+
 def test_a_child_process_inherits_the_name_of_the_run(monkeypatch):
     monkeypatch.delenv(workspace.RUN_VARIABLE, raising=False)
 
@@ -24,14 +34,20 @@ def test_a_child_process_inherits_the_name_of_the_run(monkeypatch):
 
 
 def test_a_run_is_abandoned_when_its_process_is_gone():
-    gone = subprocess.run(
-        [sys.executable, "-c", "import os; print(os.getpid())"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    assert workspace.is_abandoned(f"{workspace.checkout_name()}_{gone_pid()}")
 
-    assert workspace.is_abandoned(f"{workspace.checkout_name()}_{gone.stdout.strip()}")
+
+def test_files_of_a_killed_run_are_removed_and_others_stay(monkeypatch, tmp_path):
+    monkeypatch.setattr(workspace.tempfile, "tempdir", str(tmp_path))
+    tree = workspace.checkout_name()
+    own = tmp_path / f"hitl-tests-{tree}_{os.getpid()}.sqlite3"
+    killed = tmp_path / f"hitl-tests-{tree}_{gone_pid()}.sqlite3-wal"
+    for path in (own, killed):
+        path.touch()
+
+    workspace.remove_abandoned_files()
+
+    assert list(tmp_path.iterdir()) == [own]
 
 
 def test_a_run_whose_process_lives_is_not_abandoned():
