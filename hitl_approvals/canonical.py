@@ -181,7 +181,6 @@ class _Plain:
         if isinstance(value, int):
             return self._integer(int.__int__(value), path)
         if isinstance(value, float):
-            self._spend(3)
             return self._float(float.__float__(value), path)
         if isinstance(value, list):
             return self._sequence(list.__iter__(value), path, depth)

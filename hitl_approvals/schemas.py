@@ -265,9 +265,7 @@ def _args_adapter(
         for key, parameter in parameters.items()
     }
     arguments = cast("Any", TypedDict)("Arguments", fields)
-    arguments.__pydantic_config__ = ConfigDict(
-        extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants"
-    )
+    arguments.__pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)
     return TypeAdapter(arguments)
 
 

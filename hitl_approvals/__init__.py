@@ -1,0 +1,100 @@
+"""Human approval for AI agents' tool calls, on Django and Celery.
+
+Public names resolve on first use, so this package is importable before the apps are
+ready and without settings.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hitl_approvals.agents.function import Turn
+    from hitl_approvals.decisions import Approve, Decision, Edit, Reject, Respond
+    from hitl_approvals.engine import resume, run_turn, start_turn
+    from hitl_approvals.exceptions import (
+        ApprovalRejected,
+        HitlApprovalsError,
+        InterruptSuspended,
+        ToolFailed,
+        ToolNotStarted,
+        TurnFailed,
+    )
+    from hitl_approvals.policies import (
+        allowlist,
+        denylist,
+        gate_all_except,
+        gate_only,
+        predicate,
+    )
+    from hitl_approvals.registry import agent, tool
+    from hitl_approvals.types import CallInfo
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "agent": "registry",
+    "tool": "registry",
+    "Turn": "agents.function",
+    "CallInfo": "types",
+    "start_turn": "engine",
+    "run_turn": "engine",
+    "resume": "engine",
+    "Approve": "decisions",
+    "Reject": "decisions",
+    "Edit": "decisions",
+    "Respond": "decisions",
+    "Decision": "decisions",
+    "allowlist": "policies",
+    "denylist": "policies",
+    "gate_only": "policies",
+    "gate_all_except": "policies",
+    "predicate": "policies",
+    "HitlApprovalsError": "exceptions",
+    "InterruptSuspended": "exceptions",
+    "ApprovalRejected": "exceptions",
+    "ToolFailed": "exceptions",
+    "ToolNotStarted": "exceptions",
+    "TurnFailed": "exceptions",
+}
+
+__all__ = [
+    "ApprovalRejected",
+    "Approve",
+    "CallInfo",
+    "Decision",
+    "Edit",
+    "HitlApprovalsError",
+    "InterruptSuspended",
+    "Reject",
+    "Respond",
+    "ToolFailed",
+    "ToolNotStarted",
+    "Turn",
+    "TurnFailed",
+    "agent",
+    "allowlist",
+    "denylist",
+    "gate_all_except",
+    "gate_only",
+    "predicate",
+    "resume",
+    "run_turn",
+    "start_turn",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        home = _HOME[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

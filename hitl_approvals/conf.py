@@ -1,0 +1,147 @@
+"""Typed, uncached reading of the site's `HITL_APPROVALS` dict.
+
+Every property reads `django.conf.settings` anew, so that `override_settings` works
+without a reload hook. Durations are seconds.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+
+DEFAULTS: dict[str, Any] = {
+    "DISPATCHER": "celery",
+    "LEASE": 60,
+    "SWEEP": 10,
+    "HINT_AFTER": 15,
+    "HINT_MAX": 600,
+    "MAX_ATTEMPTS": 5,
+    "BACKOFF": 1,
+    "BACKOFF_MAX": 300,
+    "UNCLAIMED_AFTER": 900,
+    "EXPIRES_IN": None,
+    "EXECUTE_WITHIN": 86_400,
+    "TIMEOUT": 60,
+    "DEADLINE_MARGIN": 5,
+    "MAX_PAYLOAD_BYTES": 262_144,
+    "MAX_DEPTH": 32,
+    "MAX_CONTEXT_BYTES": 65_536,
+    "PUBLISH_TIMEOUT": 3,
+    "CELERY_QUEUE": None,
+}
+"""Every key that the dict may hold, with its default."""
+
+
+class HitlSettings:
+    """The package's settings with types; see `docs/reference/settings.md`."""
+
+    def _get(self, key: str) -> Any:
+        return self.raw.get(key, DEFAULTS[key])
+
+    def _seconds(self, key: str) -> timedelta:
+        return timedelta(seconds=float(self._get(key)))
+
+    def _optional_seconds(self, key: str) -> timedelta | None:
+        value = self._get(key)
+        return None if value is None else timedelta(seconds=float(value))
+
+    @property
+    def raw(self) -> dict[str, Any]:
+        """The site's own dict, as it stands."""
+        return getattr(settings, "HITL_APPROVALS", None) or {}
+
+    @property
+    def dispatcher(self) -> str:
+        """Who is told that a run is owed: `celery`, `worker` or `inline`."""
+        return str(self._get("DISPATCHER"))
+
+    @property
+    def lease(self) -> timedelta:
+        """How long a worker may go silent before its turn is taken from it."""
+        return self._seconds("LEASE")
+
+    @property
+    def sweep(self) -> timedelta:
+        """Time between two passes of a sweeper."""
+        return self._seconds("SWEEP")
+
+    @property
+    def hint_after(self) -> timedelta:
+        """An owed run that nobody claimed is announced again after this."""
+        return self._seconds("HINT_AFTER")
+
+    @property
+    def hint_max(self) -> timedelta:
+        """The longest time between two announcements of one owed run."""
+        return self._seconds("HINT_MAX")
+
+    @property
+    def max_attempts(self) -> int:
+        """Claims without progress before a person is asked."""
+        return int(self._get("MAX_ATTEMPTS"))
+
+    @property
+    def backoff(self) -> timedelta:
+        """Wait after the first failed attempt; doubles with each further one."""
+        return self._seconds("BACKOFF")
+
+    @property
+    def backoff_max(self) -> timedelta:
+        """The longest wait between two attempts."""
+        return self._seconds("BACKOFF_MAX")
+
+    @property
+    def unclaimed_after(self) -> timedelta:
+        """An owed run that no worker takes for this long needs attention."""
+        return self._seconds("UNCLAIMED_AFTER")
+
+    @property
+    def expires_in(self) -> timedelta | None:
+        """Time to decide, unless the tool says otherwise; None is no limit."""
+        return self._optional_seconds("EXPIRES_IN")
+
+    @property
+    def execute_within(self) -> timedelta | None:
+        """Time from approval to the first start of the call; None is no limit."""
+        return self._optional_seconds("EXECUTE_WITHIN")
+
+    @property
+    def timeout(self) -> timedelta:
+        """How long one tool call may take, unless the tool says otherwise."""
+        return self._seconds("TIMEOUT")
+
+    @property
+    def deadline_margin(self) -> timedelta:
+        """Added to the timeout before a silent call counts as over."""
+        return self._seconds("DEADLINE_MARGIN")
+
+    @property
+    def max_payload_bytes(self) -> int:
+        """Largest canonical text of arguments, results, questions and answers."""
+        return int(self._get("MAX_PAYLOAD_BYTES"))
+
+    @property
+    def max_depth(self) -> int:
+        """Deepest nesting of arguments, results, questions and answers."""
+        return int(self._get("MAX_DEPTH"))
+
+    @property
+    def max_context_bytes(self) -> int:
+        """Largest excerpt of the conversation kept on an interrupt."""
+        return int(self._get("MAX_CONTEXT_BYTES"))
+
+    @property
+    def publish_timeout(self) -> float:
+        """Seconds that a decision may wait for the broker before it answers."""
+        return float(self._get("PUBLISH_TIMEOUT"))
+
+    @property
+    def celery_queue(self) -> str | None:
+        """Celery queue of our tasks; None is the site's default queue."""
+        value = self._get("CELERY_QUEUE")
+        return None if value is None else str(value)
+
+
+hitl_settings = HitlSettings()

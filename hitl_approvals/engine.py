@@ -1,0 +1,140 @@
+"""Runs turns: claim, let the agent's adapter perform, settle what came of it."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import nullcontext
+from typing import Any
+from uuid import UUID
+
+from hitl_approvals.agents import base
+from hitl_approvals.conf import hitl_settings
+from hitl_approvals.exceptions import (
+    AgentNotFound,
+    LeaseLost,
+    RunDeferred,
+    RunDiverged,
+    TurnFailed,
+)
+from hitl_approvals.heartbeat import Heartbeat
+from hitl_approvals.models import AgentTurn
+from hitl_approvals.registry import AgentDefinition, registry
+from hitl_approvals.services import turns
+from hitl_approvals.services.run import Run
+from hitl_approvals.services.suspension import suspend
+from hitl_approvals.services.transactions import refuse_inside_transaction
+from hitl_approvals.types import Person
+
+logger = logging.getLogger("hitl_approvals")
+
+DROPPED = "dropped"
+LOST = "lost"
+SUSPENDED = "suspended"
+
+
+def start_turn(
+    agent: str,
+    input: Any,  # noqa: A002  the word of the design
+    *,
+    thread_id: str | None = None,
+    key: str | None = None,
+    requested_by: Person | None = None,
+    execute_options: Any = None,
+    run: bool = False,
+) -> AgentTurn:
+    """Start a turn: owed to a worker, or with `run=True` performed here and now.
+
+    Args:
+        agent: Name of a registered agent.
+        input: What the agent is asked, as JSON.
+        thread_id: The conversation; None makes the turn its own.
+        key: Idempotency key: a second start with it finds the first one's turn.
+        requested_by: On whose behalf; that person may not decide its calls.
+        execute_options: Passed to the agent as they stand.
+        run: Perform the turn in this process, up to its first pause.
+
+    Raises:
+        AgentNotFound: No such agent is registered in this process.
+        KeyReused: The key started another request.
+        PayloadRejected: Input or options are not JSON, too large or too deep.
+        UnsafeContext: `run=True` inside a transaction.
+    """
+    definition = registry.agents.get(agent)
+    if definition is None:
+        raise AgentNotFound(
+            f"No agent is called {agent!r}. Registered: "
+            f"{', '.join(sorted(registry.agents)) or 'none'}."
+        )
+    if run:
+        refuse_inside_transaction("start_turn(run=True)")
+    turn, made = turns.create(
+        agent=agent,
+        agent_version=definition.version,
+        input=input,
+        thread_id=thread_id,
+        key=key,
+        requested_by=requested_by,
+        execute_options=execute_options,
+        claimed=run,
+    )
+    if run and made and turn.fence:
+        _perform(turns.adopt(turn), definition)
+        turn.refresh_from_db()
+    return turn
+
+
+def run_turn(turn_id: UUID | str) -> str:
+    """Claim a turn and perform it up to its next pause or its end.
+
+    Returns:
+        `dropped` if there was nothing to do here, `lost` if another worker took it
+        over, else the status that the turn was left in.
+
+    Raises:
+        UnsafeContext: A transaction is open.
+    """
+    refuse_inside_transaction("run_turn()")
+    run = turns.claim(turn_id, registry.runnable())
+    if run is None:
+        return DROPPED
+    return _perform(run, registry.agents[run.turn.agent])
+
+
+def _perform(run: Run, definition: AgentDefinition) -> str:
+    inline = hitl_settings.dispatcher == "inline"
+    try:
+        with nullcontext() if inline else Heartbeat(run):
+            return _outcome(run, definition)
+    except LeaseLost:
+        logger.info("Turn %s was taken over by another worker.", run.turn.pk)
+        return LOST
+
+
+def _outcome(run: Run, definition: AgentDefinition) -> str:
+    """Let the adapter perform, and write what came of it.
+
+    Raises:
+        LeaseLost: The turn is not this run's any more.
+    """
+    try:
+        agent = base.load(definition)
+        if run.resumed:
+            outcome = agent.resume(run, run.turn.state, list(run.interrupts.values()))
+        else:
+            outcome = agent.start(run, run.turn.input)
+        if isinstance(outcome, base.Completed):
+            return turns.complete(run, outcome.output)
+    except LeaseLost:
+        raise
+    except RunDiverged as error:
+        return turns.need_attention(run, error.detail)
+    except RunDeferred as error:
+        return turns.release(run, error.detail)
+    except TurnFailed as error:
+        return turns.fail(run, str(error))
+    except Exception as error:
+        logger.exception("Turn %s of agent %s failed.", run.turn.pk, run.turn.agent)
+        return turns.release(run, f"{type(error).__name__}: {error}"[:4000])
+    if outcome.requests:
+        suspend(run, requests=outcome.requests, state=outcome.state)
+    return SUSPENDED

@@ -1,0 +1,301 @@
+"""Gate: a batch of calls of one turn, from asking people to running what they allowed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from hitl_approvals import canonical, results
+from hitl_approvals.enums import (
+    DecisionType,
+    InterruptKind,
+    InterruptStatus,
+    OutcomeStatus,
+)
+from hitl_approvals.exceptions import (
+    ApprovalRejected,
+    InterruptSuspended,
+    RunDeferred,
+    RunDiverged,
+)
+from hitl_approvals.gate.calls import Call, judge, read_args, read_shape, request_for
+from hitl_approvals.gate.perform import Open, answer
+from hitl_approvals.models import PendingInterrupt
+from hitl_approvals.registry import AgentDefinition, Tool, current_gate
+from hitl_approvals.services.run import Run
+from hitl_approvals.services.suspension import Doubt, Request, suspend
+
+Messages = Sequence[Any] | None
+
+
+class Gate:
+    """The gate of one run: it knows the journal, the tools and what was asked so far."""
+
+    def __init__(self, run: Run, definition: AgentDefinition) -> None:
+        self.run = run
+        self.tools: Mapping[str, Tool[Any, Any]] = definition.tools
+        self.trip = 0
+        self.stopped: Exception | None = None
+        """Set once the run has to end, so that an agent cannot swallow the reason."""
+        self._seen: Counter[tuple[str, str]] = Counter()
+        self._origin: dict[str, str] = {}
+
+    def note_reply(self, step_key: str, reply: Any) -> None:
+        """Remember from which recorded reply the calls with these ids came."""
+        calls = reply.get("tool_calls") if isinstance(reply, Mapping) else None
+        for raw in calls if isinstance(calls, Iterable) else ():
+            call_id, _name, _args = read_shape(raw)
+            if call_id:
+                self._origin[call_id] = step_key
+
+    def call_tools(
+        self, raw_calls: Sequence[Any], *, messages: Messages, reason: str | None
+    ) -> list[dict[str, Any]]:
+        """Return one message a call, in the model's order.
+
+        Free calls run first; then all undecided gated ones suspend together; no gated
+        call runs before all are decided.
+
+        Raises:
+            InterruptSuspended: Something waits for a person.
+            RunDeferred: A call could not be started; the run is to be repeated.
+            RunDiverged: A recorded call differs from the one that is asked now.
+            LeaseLost: The turn is not this run's any more.
+        """
+        return self._guarded(lambda: self._batch(raw_calls, messages, reason))
+
+    def call_function(self, tool: Tool[Any, Any], args: dict[str, Any]) -> Any:
+        """Run a tool that was called as a plain function inside this turn.
+
+        Raises:
+            ApprovalRejected: It did not run; the text says why.
+        """
+        raw = {"name": tool.name, "args": tool.signature.dump_args(args)}
+        if tool.name not in self.tools:
+            self.tools = {**self.tools, tool.name: tool}
+        call = self._guarded(lambda: self._one(raw))
+        message, found = call
+        if message["status"] != results.OK or found.step is None:
+            raise ApprovalRejected(tool.name, message["content"])
+        return tool.signature.load_result(found.step.result)
+
+    def ask(
+        self,
+        payload: Any,
+        *,
+        response_schema: Mapping[str, Any] | None,
+        key: str | None,
+    ) -> Any:
+        """Return a person's answer to a question, suspending until there is one.
+
+        Raises:
+            InterruptSuspended: Nobody has answered yet.
+            ApprovalRejected: The question was refused or nobody answered in time.
+            RunDiverged: The question of this ordinal was another one before.
+        """
+        return self._guarded(lambda: self._ask(payload, response_schema, key))
+
+    def _guarded(self, work: Callable[[], Any]) -> Any:
+        if self.stopped is not None:
+            raise self.stopped
+        token = current_gate.set(None)
+        try:
+            return work()
+        except (InterruptSuspended, RunDeferred, RunDiverged) as stop:
+            self.stopped = stop
+            raise
+        finally:
+            current_gate.reset(token)
+
+    def _batch(
+        self, raw_calls: Sequence[Any], messages: Messages, reason: str | None
+    ) -> list[dict[str, Any]]:
+        return [message for message, _ in self._answers(raw_calls, messages, reason)]
+
+    def _one(self, raw: Any) -> tuple[dict[str, Any], Call]:
+        return self._answers([raw], None, None)[0]
+
+    def _answers(
+        self, raw_calls: Sequence[Any], messages: Messages, reason: str | None
+    ) -> list[tuple[dict[str, Any], Call]]:
+        calls = [self._read(raw) for raw in raw_calls]
+        told: dict[str, dict[str, Any]] = {}
+        why = _stated_reason(messages) if reason is None else reason
+
+        def ask_for(call: Call) -> Request:
+            return request_for(
+                self.run,
+                call,
+                position=call.position,
+                trip=self.trip,
+                messages=messages,
+                reason=why,
+            )
+
+        while True:
+            doubts: list[Doubt] = []
+            lapsed: list[PendingInterrupt] = []
+            later = False
+            for call in calls:
+                self._attach(call)
+            for gated in (False, True):
+                if gated:
+                    new = [c for c in calls if c.gated and c.interrupt is None]
+                    if new:
+                        self._stop(suspend(
+                            self.run, requests=[ask_for(c) for c in new], doubts=doubts
+                        ))
+                        break
+                for call in calls:
+                    if call.key in told or call.gated is not gated:
+                        continue
+                    outcome = self._answer(call)
+                    if not isinstance(outcome, Open):
+                        told[call.key] = outcome
+                    elif outcome is Open.DOUBT:
+                        assert call.step is not None  # noqa: S101  only a begun call
+                        doubts.append(Doubt(call.step, call.interrupt, ask_for(call)))
+                    elif outcome is Open.LAPSED:
+                        assert call.interrupt is not None  # noqa: S101  only gated ones
+                        lapsed.append(call.interrupt)
+                    else:
+                        later = True
+            else:
+                if doubts or lapsed:
+                    self._stop(suspend(self.run, doubts=doubts, lapsed=lapsed))
+                    continue
+                if later:
+                    raise RunDeferred("A call could not be started yet.")
+                self.trip += 1
+                return [(told[call.key], call) for call in calls]
+
+    def _stop(self, waiting: Sequence[Any]) -> None:
+        """End the run here, unless nothing turned out to wait."""
+        if waiting:
+            raise InterruptSuspended(waiting[0])
+
+    def _answer(self, call: Call) -> dict[str, Any] | Open:
+        if call.problem and call.interrupt is None and call.step is None:
+            return results.message(call.id, call.name, call.problem, results.ERROR)
+        outcome = answer(self.run, call)
+        call.step = self._step_of(call) or call.step
+        return outcome
+
+    def _read(self, raw: Any) -> Call:
+        call_id, name, args = read_shape(raw)
+        origin = self._origin.get(call_id, "-") if call_id else "-"
+        label = call_id or name
+        self._seen[(origin, label)] += 1
+        key = canonical.key_digest("call", origin, label, self._seen[(origin, label)])
+        call = Call(
+            id=call_id,
+            name=name,
+            key=key,
+            dedupe_key=canonical.key_digest(
+                "interrupt", str(self.run.turn.pk), "tool_call", key
+            ),
+            tool=self.tools.get(name),
+            position=sum(self._seen.values()),
+        )
+        read_args(call, args)
+        return call
+
+    def _step_of(self, call: Call) -> Any:
+        generation = 1 if call.interrupt is None else call.interrupt.generation
+        step = self.run.steps.get((call.key, generation))
+        if step is None:
+            waiting = [s for s in self.run.buffer if s.key == call.key]
+            step = waiting[-1] if waiting else None
+        return step
+
+    def _attach(self, call: Call) -> None:
+        """Find what is on record under the call's key, and compare it.
+
+        Raises:
+            RunDiverged: The same key stands for another tool or other arguments.
+        """
+        call.interrupt = self.run.interrupts.get(call.dedupe_key)
+        call.step = self._step_of(call)
+        if call.interrupt is not None:
+            row = call.interrupt
+            _compare(call, row.tool_name, row.args_digest)
+            return
+        if call.step is not None:
+            _compare(call, call.step.name, call.step.args_digest)
+            return
+        if call.tool is None and not call.problem:
+            call.problem = results.unknown_tool(call.name, list(self.tools))
+        if not call.problem and call.verdict is None:
+            # Evaluated once; what it said is frozen on the row from here on.
+            call.verdict = judge(self.run, call, trip=self.trip)
+
+    def _ask(
+        self, payload: Any, schema: Mapping[str, Any] | None, key: str | None
+    ) -> Any:
+        if key is None:
+            self._seen[("?", "")] += 1
+            label: list[Any] = ["ordinal", self._seen[("?", "")]]
+        else:
+            label = ["key", key]
+        dedupe_key = canonical.key_digest(
+            "interrupt", str(self.run.turn.pk), "question", *label
+        )
+        row = self.run.interrupts.get(dedupe_key)
+        if row is None:
+            question = _question(dedupe_key, payload, schema, self.run)
+            self._stop(suspend(self.run, requests=[question]))
+        assert row is not None  # noqa: S101  a new question always waits
+        if key is None and canonical.dumps(row.payload) != canonical.dumps(payload):
+            raise RunDiverged(
+                f"Question {label[1]} of this turn was {row.payload!r} and is "
+                f"{payload!r} now. Pass key= to `turn.interrupt` so that the answer "
+                "finds its question."
+            )
+        return self._answered(row)
+
+    def _answered(self, row: PendingInterrupt) -> Any:
+        decided = row.status == InterruptStatus.DECIDED
+        if row.decision == DecisionType.RESPOND:
+            if decided:
+                self.run.resolve_later(row, OutcomeStatus.ANSWERED)
+            return row.decision_value
+        if decided:
+            expired = row.decision == DecisionType.EXPIRE
+            self.run.resolve_later(
+                row, OutcomeStatus.EXPIRED if expired else OutcomeStatus.REFUSED
+            )
+        raise ApprovalRejected("question", row.reason or "nobody answered in time")
+
+
+def _question(
+    dedupe_key: str, payload: Any, schema: Mapping[str, Any] | None, run: Run
+) -> Request:
+    return Request(
+        dedupe_key=dedupe_key,
+        kind=InterruptKind.QUESTION,
+        fields={
+            "payload": payload,
+            "response_schema": None if schema is None else dict(schema),
+            "context": {"asked": run.turn.input, "messages": [], "metadata": {}},
+            "allowed_decisions": [DecisionType.RESPOND.value, DecisionType.REJECT.value],
+            "policy": {"gated": True, "why": "the agent asks a question", "tags": []},
+        },
+    )
+
+
+def _compare(call: Call, name: str, args_digest: str) -> None:
+    if (call.name, call.args_digest) == (name, args_digest):
+        return
+    raise RunDiverged(
+        f"On record under this call's id is `{name}` ({args_digest[:19]}…); the agent "
+        f"asks now for `{call.name}` ({call.args_digest[:19] or 'unreadable'}…). "
+        "Nothing ran and the decision was kept."
+    )
+
+
+def _stated_reason(messages: Messages) -> str:
+    """Return the text of the reply that the calls came with: the agent's own claim."""
+    last = messages[-1] if messages else None
+    content = last.get("content") if isinstance(last, Mapping) else None
+    return content if isinstance(content, str) else ""

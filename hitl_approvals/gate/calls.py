@@ -1,0 +1,201 @@
+"""Reading a model's tool calls: shape, arguments, key, policy. Runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from hitl_approvals import canonical, results
+from hitl_approvals.conf import hitl_settings
+from hitl_approvals.enums import InterruptKind
+from hitl_approvals.exceptions import PayloadRejected
+from hitl_approvals.models import PendingInterrupt, TurnStep
+from hitl_approvals.policies import Verdict, evaluate_policy
+from hitl_approvals.registry import Tool
+from hitl_approvals.services.run import Run
+from hitl_approvals.services.suspension import Request
+from hitl_approvals.types import CallInfo
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of a batch, as far as it could be read."""
+
+    id: str
+    name: str
+    key: str
+    dedupe_key: str
+    position: int = 0
+    tool: Tool[Any, Any] | None = None
+    args_text: str = "{}"
+    args_digest: str = ""
+    values: dict[str, Any] = field(default_factory=dict)
+    problem: str = ""
+    """What is wrong with the call, for the model; such a call never runs."""
+    step: TurnStep | None = None
+    interrupt: PendingInterrupt | None = None
+    verdict: Verdict | None = None
+
+    @property
+    def gated(self) -> bool:
+        """True if a person has to decide, or has decided, whether it runs."""
+        return self.interrupt is not None or (
+            self.verdict is not None and self.verdict.gated
+        )
+
+
+def read_shape(raw: Any) -> tuple[str, str, Any]:
+    """Return id, name and arguments of a call in our shape or OpenAI's nesting."""
+    if not isinstance(raw, Mapping):
+        return "", "", None
+    inner = raw.get("function")
+    if isinstance(inner, Mapping):
+        name, args = inner.get("name"), inner.get("arguments", {})
+    else:
+        name, args = raw.get("name"), raw.get("args", {})
+    call_id = raw.get("id")
+    return (
+        "" if call_id is None else str(call_id),
+        name if isinstance(name, str) else "",
+        args,
+    )
+
+
+def read_args(call: Call, raw: Any) -> None:
+    """Fill in canonical text, digest and coerced values, or say what is wrong."""
+    limits = {
+        "max_bytes": hitl_settings.max_payload_bytes,
+        "max_depth": hitl_settings.max_depth,
+    }
+    try:
+        if isinstance(raw, (str, bytes)):
+            raw = canonical.loads(raw or "{}", **limits)
+        if not isinstance(raw, Mapping):
+            call.problem = results.does_not_fit(
+                "The arguments must be an object of names to values.", ()
+            )
+            return
+        call.args_text = canonical.dumps(raw, **limits)
+        call.args_digest = canonical.digest(call.args_text)
+        if call.tool is not None:
+            call.values = coerced(call.tool, call.args_text)
+    except PayloadRejected as error:
+        call.problem = results.does_not_fit(error.detail, error.errors)
+
+
+def coerced(tool: Tool[Any, Any], args_text: str) -> dict[str, Any]:
+    """Return the Python values of canonical argument text.
+
+    Raises:
+        PayloadRejected: They do not fit the tool's signature.
+    """
+    args: Any = canonical.loads(args_text)
+    return tool.signature.coerce(args)
+
+
+def judge(run: Run, call: Call, *, trip: int) -> Verdict:
+    """Ask the tool's policy, once, whether this call needs a person."""
+    tool = call.tool
+    assert tool is not None  # noqa: S101  only readable calls are judged
+    return evaluate_policy(
+        tool.requires_approval,
+        CallInfo(
+            tool_name=tool.name,
+            description=tool.description,
+            args=call.values,
+            agent=run.turn.agent,
+            turn_id=str(run.turn.pk),
+            thread_id=run.turn.thread_id,
+            trip=trip,
+            tags=tool.tags,
+        ),
+    )
+
+
+def request_for(
+    run: Run,
+    call: Call,
+    *,
+    position: int,
+    trip: int,
+    messages: Sequence[Any] | None,
+    reason: str,
+) -> Request:
+    """Freeze a call as the columns of its interrupt."""
+    tool = call.tool
+    assert tool is not None  # noqa: S101  only readable calls are asked for
+    verdict = call.verdict or Verdict(gated=False, tags=(), why="no approval needed")
+    tags = list(dict.fromkeys([*tool.tags, *verdict.tags]))
+    context: dict[str, Any] = {
+        "asked": run.turn.input,
+        "trip": trip,
+        "messages": excerpt(messages or ()),
+        "agent_reason": reason[:4000],
+        "metadata": {},
+    }
+    repeat = _repeated(run, call)
+    if repeat is not None:
+        context["repeat_of"] = str(repeat.pk)
+    return Request(
+        dedupe_key=call.dedupe_key,
+        kind=InterruptKind.TOOL_CALL,
+        position=position,
+        queue=tool.queue,
+        expires_in=tool.expires_in,
+        fields={
+            "tool_name": tool.name,
+            "tool_call_id": call.id[:255],
+            "tool_description": tool.description,
+            "args_text": call.args_text,
+            "args": canonical.filterable(canonical.loads(call.args_text)),
+            "args_digest": call.args_digest,
+            "args_schema": tool.signature.args_schema,
+            "schema_digest": tool.signature.schema_digest,
+            "context": context,
+            "tags": tags,
+            "allowed_decisions": list(tool.allowed_decisions),
+            "policy": {
+                "gated": verdict.gated,
+                "why": verdict.why,
+                "tags": tags,
+                "mode": str(tool.effect),
+                "timeout": _seconds(tool.timeout or hitl_settings.timeout),
+                "expires_in": _seconds(tool.expires_in),
+                "execute_within": _seconds(tool.execute_within),
+                "fixed": list(tool.fixed),
+                "redact": list(tool.redact),
+                "check_hint": tool.check_hint,
+            },
+        },
+    )
+
+
+def _repeated(run: Run, call: Call) -> PendingInterrupt | None:
+    """Find an earlier interrupt of this turn for the very same call."""
+    for row in run.interrupts.values():
+        same = (row.tool_name, row.args_digest) == (call.name, call.args_digest)
+        if same and row.dedupe_key != call.dedupe_key:
+            return row
+    return None
+
+
+def excerpt(messages: Sequence[Any]) -> list[Any]:
+    """Return the last messages that fit the site's limit, in order, always JSON."""
+    kept: list[Any] = []
+    room = hitl_settings.max_context_bytes
+    for message in reversed(messages):
+        try:
+            size = len(canonical.dumps(message, max_bytes=room))
+        except PayloadRejected:
+            break
+        room -= size + 1
+        kept.append(message)
+        if room <= 0:
+            break
+    return kept[::-1]
+
+
+def _seconds(value: timedelta | None) -> float | None:
+    return None if value is None else value.total_seconds()

@@ -1,0 +1,397 @@
+"""One call, decided or free, run under the ledger. The only place that calls a tool."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any
+
+from hitl_approvals import canonical, results
+from hitl_approvals.conf import hitl_settings
+from hitl_approvals.enums import (
+    DecisionType,
+    InterruptStatus,
+    OutcomeStatus,
+    StepKind,
+    StepStatus,
+    ToolMode,
+)
+from hitl_approvals.exceptions import (
+    InterruptSuspended,
+    LeaseLost,
+    PayloadRejected,
+    RunDiverged,
+    RunError,
+    ToolFailed,
+    ToolNotStarted,
+)
+from hitl_approvals.gate.calls import Call, coerced
+from hitl_approvals.models import PendingInterrupt, TurnStep
+from hitl_approvals.registry import Tool
+from hitl_approvals.services import effects
+from hitl_approvals.services.run import Run
+
+NOT_RUN = (ToolNotStarted, ConnectionRefusedError)
+"""The call certainly never left this process."""
+
+
+class Open(Enum):
+    """Why a call has no answer yet at the end of its batch."""
+
+    DOUBT = "doubt"
+    LAPSED = "lapsed"
+    LATER = "later"
+
+
+@dataclass(frozen=True, slots=True)
+class Underway:
+    """What a tool may know of the call that it is in."""
+
+    idempotency_key: str
+    deadline: datetime | None
+    interrupt_id: str
+
+
+current_call: ContextVar[Underway | None] = ContextVar("hitl_call", default=None)
+
+
+def answer(run: Run, call: Call) -> dict[str, Any] | Open:
+    """Return the message for a call, running it now if it may and must.
+
+    Raises:
+        LeaseLost: The turn is not this run's any more.
+        RunDiverged: What is frozen cannot be run as it stands.
+    """
+    row = call.interrupt
+    if row is not None:
+        refusal = _refusal(run, call, row)
+        if refusal is not None:
+            return refusal
+    step = call.step
+    if step is None or step.status == StepStatus.NOT_STARTED:
+        return _begin(run, call, step)
+    if step.status == StepStatus.SUCCEEDED:
+        if row is not None and row.status == InterruptStatus.DECIDED:
+            run.resolve_later(row, OutcomeStatus.SUCCEEDED, _may_run(call))
+        return _told(call, step)
+    if step.status == StepStatus.FAILED:
+        if row is not None and row.status == InterruptStatus.DECIDED:
+            run.resolve_later(row, OutcomeStatus.FAILED, _may_run(call))
+        return _told(call, step)
+    if step.status == StepStatus.STARTED:
+        return _found_started(run, call, step)
+    return _say(call, results.given_up(), results.UNKNOWN)
+
+
+def _say(call: Call, content: str, status: str) -> dict[str, Any]:
+    return results.message(call.id, call.name, content, status)
+
+
+def _refusal(run: Run, call: Call, row: PendingInterrupt) -> dict[str, Any] | None:
+    """Return the message for a call that will not run, or None if it may."""
+    if row.status == InterruptStatus.CANCELLED:
+        if row.outcome_status == OutcomeStatus.GIVEN_UP:
+            return _say(call, results.given_up(), results.UNKNOWN)
+        return _say(call, results.withdrawn(), results.REJECTED)
+    if row.decision == DecisionType.REJECT:
+        if row.status == InterruptStatus.DECIDED:
+            run.resolve_later(row, OutcomeStatus.REFUSED)
+        return _say(call, results.rejected(row.reason), results.REJECTED)
+    if row.decision == DecisionType.EXPIRE:
+        if row.status == InterruptStatus.DECIDED:
+            run.resolve_later(row, OutcomeStatus.EXPIRED)
+        return _say(call, results.expired(), results.EXPIRED)
+    return None
+
+
+def _told(call: Call, step: TurnStep) -> dict[str, Any]:
+    """Build the message of a recorded call; a replay builds the very same."""
+    if step.status == StepStatus.FAILED:
+        text = (step.result or {}).get("text", "")
+        return _say(call, results.failed(text), results.ERROR)
+    content = results.readable(step.result)
+    row = call.interrupt
+    if row is not None and row.decision == DecisionType.EDIT:
+        content = results.edited(
+            canonical.loads(row.args_text or "{}"),  # type: ignore[arg-type]
+            canonical.loads(row.decision_args_text or "{}"),  # type: ignore[arg-type]
+            result=content,
+            reason=row.reason,
+        )
+    return _say(call, content, results.OK)
+
+
+def _may_run(call: Call) -> str:
+    return call.args_digest if call.interrupt is None else call.interrupt.decision_digest
+
+
+def _approved_values(call: Call, tool: Tool[Any, Any]) -> dict[str, Any]:
+    """Return the values that may run: exactly the bytes that were decided on.
+
+    Raises:
+        RunDiverged: Bytes or schema are not the ones that the decision was about.
+    """
+    row = call.interrupt
+    if row is None:
+        return call.values
+    text = row.args_text if row.decision_args_text is None else row.decision_args_text
+    if text is None or canonical.digest(text) != row.decision_digest:
+        raise RunDiverged(
+            f"The arguments stored for `{tool.name}` are not the approved ones; nothing "
+            "ran and the decision was kept."
+        )
+    if row.schema_digest != tool.signature.schema_digest:
+        raise RunDiverged(
+            f"`{tool.name}` takes other arguments now than when this call was approved; "
+            "nothing ran and the decision was kept."
+        )
+    try:
+        return coerced(tool, text)
+    except PayloadRejected as error:
+        raise RunDiverged(
+            f"The approved arguments no longer fit `{tool.name}`: "
+            f"{results.does_not_fit(error.detail, error.errors)}"
+        ) from error
+
+
+def _begin(run: Run, call: Call, step: TurnStep | None) -> dict[str, Any] | Open:
+    tool = call.tool
+    if tool is None:
+        raise RunDiverged(
+            f"`{call.name}` was asked for, and is not among this agent's tools now."
+        )
+    run.check_lease()
+    values = _approved_values(call, tool)
+    if tool.effect == ToolMode.NONE:
+        return _read_only(run, call, tool, values)
+    if step is None:
+        step = effects.new_step(
+            run,
+            key=call.key,
+            name=call.name,
+            args_text=call.args_text,
+            args_digest=call.args_digest,
+            mode=tool.effect,
+            interrupt=call.interrupt,
+        )
+        step.idempotency_key = canonical.key_digest(
+            str(run.turn.pk), call.key, step.generation
+        )
+    try:
+        if tool.effect == ToolMode.TRANSACTIONAL:
+            return _transactional(run, call, tool, values, step)
+        return _effectful(run, call, tool, values, step)
+    except effects.ApprovalLapsed:
+        return Open.LAPSED
+
+
+def _read_only(
+    run: Run, call: Call, tool: Tool[Any, Any], values: dict[str, Any]
+) -> dict[str, Any]:
+    try:
+        result = _dumped(tool, _called(tool, values, None))
+    except (ToolFailed, *tool.clean_errors) as error:
+        status, outcome = StepStatus.FAILED, OutcomeStatus.FAILED
+        result = {"text": str(error)}
+    else:
+        status, outcome = StepStatus.SUCCEEDED, OutcomeStatus.SUCCEEDED
+    step = run.journal(
+        call.key,
+        StepKind.TOOL,
+        call.name,
+        args_digest=call.args_digest,
+        mode=ToolMode.NONE,
+        status=status,
+        result=result,
+        interrupt=call.interrupt,
+        generation=1 if call.interrupt is None else call.interrupt.generation,
+    )
+    if call.interrupt is not None:
+        run.resolve_later(call.interrupt, outcome, _may_run(call))
+    return _told(call, step)
+
+
+def _transactional(
+    run: Run,
+    call: Call,
+    tool: Tool[Any, Any],
+    values: dict[str, Any],
+    step: TurnStep,
+) -> dict[str, Any]:
+    def body() -> Any:
+        return _dumped(tool, _called(tool, values, step))
+
+    try:
+        effects.run_transactional(run, step, body, digest_run=_may_run(call))
+    except effects.BodyFailed as failure:
+        error = failure.error
+        effects.record_clean_failure(
+            run,
+            step,
+            error=_for_operator(error),
+            text=_for_model(error, tool),
+            digest_run=_may_run(call),
+        )
+    return _told(call, step)
+
+
+def _effectful(
+    run: Run,
+    call: Call,
+    tool: Tool[Any, Any],
+    values: dict[str, Any],
+    step: TurnStep,
+) -> dict[str, Any] | Open:
+    timeout = tool.timeout or hitl_settings.timeout
+    gate_passed = time.monotonic()
+    effects.start(run, step, timeout=timeout)
+    if time.monotonic() - gate_passed > timeout.total_seconds():
+        # This process slept so long that others may think the call is over.
+        effects.not_started(run, step, "The process was paused before the call.")
+        return Open.LATER
+    deadline = run.clock.now() + timeout
+    try:
+        value = _called(tool, values, step, deadline)
+    except (ToolFailed, *tool.clean_errors) as error:
+        return _recorded(
+            run,
+            call,
+            step,
+            StepStatus.FAILED,
+            OutcomeStatus.FAILED,
+            {"text": str(error)},
+            _for_operator(error),
+        )
+    except NOT_RUN as error:
+        effects.not_started(run, step, _for_operator(error))
+        return Open.LATER
+    except (InterruptSuspended, RunError):
+        raise
+    except Exception as error:  # noqa: BLE001  its fate is unknown: a person is asked
+        step.error = _for_operator(error)
+        return Open.LATER if tool.effect == ToolMode.IDEMPOTENT else Open.DOUBT
+    return _recorded(
+        run,
+        call,
+        step,
+        StepStatus.SUCCEEDED,
+        OutcomeStatus.SUCCEEDED,
+        _dumped_after(tool, value),
+    )
+
+
+def _recorded(
+    run: Run,
+    call: Call,
+    step: TurnStep,
+    status: StepStatus,
+    outcome: OutcomeStatus,
+    result: Any,
+    error: str = "",
+) -> dict[str, Any]:
+    recorded = effects.record(
+        run,
+        step,
+        status=status,
+        outcome=outcome,
+        digest_run=_may_run(call),
+        result=result,
+        error=error,
+    )
+    if not recorded:
+        raise LeaseLost
+    return _told(call, step)
+
+
+def _found_started(run: Run, call: Call, step: TurnStep) -> dict[str, Any] | Open:
+    """Deal with a call that a predecessor began and did not record."""
+    tool = call.tool
+    if tool is None or step.mode == ToolMode.UNSAFE:
+        return Open.DOUBT
+    if step.mode == ToolMode.IDEMPOTENT and tool.retention is not None:
+        if run.clock.now() - step.started_at < tool.retention:
+            values = _approved_values(call, tool)
+            return _effectful(run, call, tool, values, step)
+        return Open.DOUBT
+    if step.mode == ToolMode.LOOKUP and tool.lookup is not None:
+        return _looked_up(run, call, tool, step)
+    return Open.DOUBT
+
+
+def _looked_up(
+    run: Run, call: Call, tool: Tool[Any, Any], step: TurnStep
+) -> dict[str, Any] | Open:
+    """Ask the other side, once nobody can be in the call any more."""
+    if step.hard_deadline is not None and run.clock.now() < step.hard_deadline:
+        return Open.LATER
+    assert tool.lookup is not None  # noqa: S101  checked at registration
+    found = tool.lookup(step.idempotency_key)
+    state, value = found if isinstance(found, tuple) else (found, None)
+    if state == "done":
+        effects.adopt(run, step)
+        return _recorded(
+            run,
+            call,
+            step,
+            StepStatus.SUCCEEDED,
+            OutcomeStatus.SUCCEEDED,
+            _dumped_after(tool, value),
+        )
+    if state == "absent":
+        effects.adopt(run, step)
+        effects.not_started(run, step, "The other side has no such call.")
+        return _begin(run, call, step)
+    return Open.DOUBT
+
+
+def _called(
+    tool: Tool[Any, Any],
+    values: dict[str, Any],
+    step: TurnStep | None,
+    deadline: datetime | None = None,
+) -> Any:
+    underway = Underway(
+        idempotency_key=(step.idempotency_key or "") if step is not None else "",
+        deadline=deadline,
+        interrupt_id=str(step.interrupt_id or "") if step is not None else "",
+    )
+    token = current_call.set(underway)
+    try:
+        return tool.function(**values)
+    finally:
+        current_call.reset(token)
+
+
+def _dumped(tool: Tool[Any, Any], value: Any) -> Any:
+    result = tool.signature.dump_result(value)
+    canonical.dumps(
+        result,
+        max_bytes=hitl_settings.max_payload_bytes,
+        max_depth=hitl_settings.max_depth,
+    )
+    return result
+
+
+def _dumped_after(tool: Tool[Any, Any], value: Any) -> Any:
+    """Return the result as JSON; the effect happened, so a bad result is no failure."""
+    try:
+        return _dumped(tool, value)
+    except PayloadRejected as error:
+        return f"The tool ran, but its result could not be stored: {error.detail}"
+
+
+def _for_operator(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:4000]
+
+
+def _for_model(error: Exception, tool: Tool[Any, Any]) -> str:
+    """Return what the model may read: a tool's own words, else only the class."""
+    if isinstance(error, (ToolFailed, *tool.clean_errors)):
+        return str(error)
+    return f"({type(error).__name__})"
+
+

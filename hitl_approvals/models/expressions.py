@@ -1,0 +1,49 @@
+"""The database's clock as one expression. Nothing else tells the time in services."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import DateTimeField, DurationField, ExpressionWrapper, Func, Value
+from django.db.models.sql.compiler import SQLCompiler
+
+
+class DbNow(Func):
+    """The moment of the statement, in UTC, by the database's clock.
+
+    Django's `Now()` is the server's local time on MariaDB while the column holds UTC,
+    and a different moment of the transaction on each database.
+    """
+
+    template = "STATEMENT_TIMESTAMP()"
+    output_field = DateTimeField()
+    allowed_default = True
+
+    def as_sqlite(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any
+    ) -> tuple[str, Any]:
+        # Six digits, like the text that Django's SQLite adapter stores: the
+        # comparison of two datetimes is a comparison of two texts.
+        return self.as_sql(
+            compiler,
+            connection,
+            template="STRFTIME('%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f000', 'NOW')",
+            **context,
+        )
+
+    def as_mysql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any
+    ) -> tuple[str, Any]:
+        return self.as_sql(
+            compiler, connection, template="UTC_TIMESTAMP(6)", **context
+        )
+
+
+def db_now_plus(delta: timedelta) -> ExpressionWrapper:
+    """Return the expression for a moment `delta` from the database's now."""
+    return ExpressionWrapper(
+        DbNow() + Value(delta, output_field=DurationField()),
+        output_field=DateTimeField(),
+    )

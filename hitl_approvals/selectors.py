@@ -1,0 +1,96 @@
+"""The read side: what lists and pages show. Writes nothing."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.core.exceptions import ValidationError
+from django.db.models import Q, QuerySet
+
+from hitl_approvals import permissions
+from hitl_approvals.enums import InterruptStatus
+from hitl_approvals.exceptions import InterruptNotFound, TurnNotFound
+from hitl_approvals.models import (
+    AgentTurn,
+    InterruptEvent,
+    PendingInterrupt,
+    TurnStep,
+)
+from hitl_approvals.types import Person
+
+OPEN = (InterruptStatus.PENDING, InterruptStatus.IN_DOUBT)
+"""What waits for a person."""
+
+
+def open_interrupts(user: Person) -> QuerySet[PendingInterrupt]:
+    """Return what waits for a person, as far as this one may see it."""
+    return permissions.visible_to(user).filter(status__in=OPEN)
+
+
+def interrupt_get(interrupt_id: UUID | str, user: Person) -> PendingInterrupt:
+    """Return one interrupt with its turn and queue.
+
+    Raises:
+        InterruptNotFound: No such row, or this person may not see it.
+    """
+    found = permissions.visible_to(user).select_related("turn", "queue")
+    try:
+        row = found.filter(pk=interrupt_id).first()
+    except (ValidationError, ValueError):
+        row = None
+    if row is None:
+        raise InterruptNotFound
+    return row
+
+
+def turn_get(turn_id: UUID | str, user: Person) -> AgentTurn:
+    """Return one turn.
+
+    Raises:
+        TurnNotFound: No such turn, or this person may not see it.
+    """
+    try:
+        turn = permissions.turns_visible_to(user).filter(pk=turn_id).first()
+    except (ValidationError, ValueError):
+        turn = None
+    if turn is None:
+        raise TurnNotFound
+    return turn
+
+
+def siblings_of(interrupt: PendingInterrupt) -> QuerySet[PendingInterrupt]:
+    """Return the other interrupts of the same turn, in the model's order."""
+    if interrupt.turn_id is None:
+        return PendingInterrupt.objects.none()
+    return (
+        PendingInterrupt.objects.filter(turn=interrupt.turn_id)
+        .exclude(pk=interrupt.pk)
+        .order_by("position", "pk")
+    )
+
+
+def steps_of(turn_id: UUID) -> QuerySet[TurnStep]:
+    """Return the journal of a turn in its order."""
+    return TurnStep.objects.filter(turn=turn_id).order_by("position", "generation")
+
+
+def events_of(interrupt: PendingInterrupt) -> QuerySet[InterruptEvent]:
+    """Return the audit events of an interrupt, oldest first."""
+    return InterruptEvent.objects.filter(subject_id=interrupt.pk).order_by("sequence")
+
+
+def events_of_turn(turn_id: UUID) -> QuerySet[InterruptEvent]:
+    """Return every event of a turn and of its interrupts, oldest first."""
+    return InterruptEvent.objects.filter(
+        Q(turn_id=turn_id) | Q(subject_id=turn_id)
+    ).order_by("at", "subject_id", "sequence")
+
+
+def next_open(user: Person, after: PendingInterrupt) -> PendingInterrupt | None:
+    """Return the next interrupt that this person could decide, oldest first."""
+    waiting = (
+        permissions.decidable_by(user)
+        .filter(status=InterruptStatus.PENDING)
+        .exclude(pk=after.pk)
+    )
+    return waiting.order_by("requested_at", "pk").first()

@@ -1,0 +1,443 @@
+"""decide(): the one function behind every door through which a person answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from hitl_approvals.types import Person
+from django.core.exceptions import ValidationError
+from django.db.models import Case, F, Q, Value, When
+
+from hitl_approvals import canonical, permissions
+from hitl_approvals.conf import hitl_settings
+from hitl_approvals.decisions import (
+    Decision,
+    Edit,
+    Reject,
+    Respond,
+    decision_body,
+    parse_decision,
+)
+from hitl_approvals.enums import (
+    DecisionType,
+    EventType,
+    InterruptKind,
+    InterruptStatus,
+    TurnStatus,
+)
+from hitl_approvals.exceptions import (
+    AlreadyDecided,
+    DecisionNotAllowed,
+    HitlApprovalsError,
+    InterruptCancelled,
+    InterruptExpired,
+    InterruptNotFound,
+    KeyReused,
+    PayloadRejected,
+    SnapshotMismatch,
+    StaleReview,
+    TransitionNotAllowed,
+)
+from hitl_approvals.models import DbNow, InterruptEvent, PendingInterrupt, db_now_plus
+from hitl_approvals.registry import registry
+from hitl_approvals.schemas import validate_against
+from hitl_approvals.services import rows
+from hitl_approvals.services.events import SYSTEM, actor_of, head, interrupt_event
+from hitl_approvals.services.transactions import run_atomic
+from hitl_approvals.services.turns import wake
+from hitl_approvals.types import ActorInfo, DecisionReceipt
+
+EVENT_OF = {
+    DecisionType.APPROVE: EventType.APPROVED,
+    DecisionType.EDIT: EventType.EDITED,
+    DecisionType.REJECT: EventType.REJECTED,
+    DecisionType.RESPOND: EventType.RESPONDED,
+    DecisionType.EXPIRE: EventType.EXPIRED,
+}
+
+
+class _Lost(Exception):
+    """The conditional update found another row than the one that was read."""
+
+
+@dataclass(slots=True)
+class _Verdict:
+    """A decision translated into the columns that it sets."""
+
+    type: DecisionType
+    columns: dict[str, Any]
+    may_run: str = ""
+    """Digest of the arguments that may run now."""
+
+
+def decide(
+    interrupt_id: UUID | str,
+    decision: Decision | Mapping[str, Any],
+    *,
+    by: Person | None,
+    via: str,
+    revision: int | None = None,
+    key: str | None = None,
+) -> DecisionReceipt:
+    """Record one decision; if it was the turn's last open one, a run is owed.
+
+    Joins the caller's transaction. Reads first, then one transaction that starts with
+    the turn's row, so siblings decided at the same moment count one after the other.
+
+    Args:
+        interrupt_id: The row to decide.
+        decision: An `Approve`, `Reject`, `Edit` or `Respond`, or the same as a mapping.
+        by: Who decides. None is trusted code and is recorded as `system`.
+        via: The door, as text for the audit trail.
+        revision: The revision that the person saw; None skips the comparison.
+        key: Idempotency key. The same key by the same person with the same decision
+            gets the stored answer.
+
+    Raises:
+        TypeError: The decision is malformed.
+        InterruptNotFound: No such row, or it may not be seen.
+        ReviewerNotAllowed: It may be seen but not decided.
+        AlreadyDecided: Somebody was faster; the error says who, what and when.
+        InterruptExpired: The time to decide has passed.
+        InterruptCancelled: It was withdrawn.
+        StaleReview: The row is newer than what was seen.
+        KeyReused: The key stands for another decision.
+        DecisionNotAllowed: This kind of decision is not offered here.
+        PayloadRejected: Arguments or answer do not fit; nothing is stored.
+        SnapshotMismatch: The stored arguments are not the ones that were frozen.
+    """
+    parsed = parse_decision(decision)
+    row = _read(interrupt_id)
+    permissions.require_decide(by, row)
+    body = canonical.digest(canonical.dumps(decision_body(parsed)))
+    hashed = None if key is None else canonical.key_digest("decide", str(row.pk), key)
+    replay = _replayed(row, by, hashed, body)
+    if replay is not None:
+        return replay
+    _require_open(row)
+    if revision is not None and revision != row.revision:
+        raise StaleReview(
+            f"You saw revision {revision}; it is at {row.revision} now. "
+            "Look at it again before you decide.",
+            seen=revision,
+            current=row.revision,
+        )
+    verdict = _translate(row, parsed)
+    extra = {
+        "decided_by": by,
+        "decision_key": hashed,
+        "decision_body": body,
+    }
+    try:
+        _apply(row, verdict, actor_of(by, via), extra)
+    except _Lost:
+        fresh = _read(row.pk)
+        replay = _replayed(fresh, by, hashed, body)
+        if replay is not None:
+            return replay
+        _require_open(fresh)
+        raise StaleReview(
+            "The row changed while your decision was on its way; look at it again.",
+            seen=row.revision,
+            current=fresh.revision,
+        ) from None
+    return _receipt(row, verdict.type, revision=row.revision + 1)
+
+
+def expire(interrupt_id: UUID) -> bool:
+    """Let the clock decide a request whose time has passed; False if it was not due."""
+    try:
+        row = _read(interrupt_id)
+        verdict = _Verdict(DecisionType.EXPIRE, {"reason": ""})
+        _apply(row, verdict, SYSTEM, {"decided_by": None}, due=True)
+    except (_Lost, HitlApprovalsError):
+        return False
+    return True
+
+
+def _read(interrupt_id: UUID | str) -> PendingInterrupt:
+    try:
+        row = (
+            rows.interrupts()
+            .select_related("turn", "queue")
+            .annotate(db_now=DbNow())
+            .filter(pk=interrupt_id)
+            .first()
+        )
+    except (ValidationError, ValueError):
+        row = None
+    if row is None:
+        raise InterruptNotFound
+    return row
+
+
+def _apply(
+    row: PendingInterrupt,
+    verdict: _Verdict,
+    actor: ActorInfo,
+    extra: dict[str, Any],
+    *,
+    due: bool = False,
+) -> None:
+    """Write turn, interrupt and event, in this order, or nothing.
+
+    Raises:
+        _Lost: A row count was not 1.
+    """
+    if row.turn_id is None:
+        raise TransitionNotAllowed("Interrupts of remote agents are not decided yet.")
+    within = row.policy.get("execute_within")
+    limit = hitl_settings.execute_within if within is None else timedelta(seconds=within)
+    runs = bool(verdict.may_run)
+    now: datetime = row.db_now  # type: ignore[attr-defined]
+    event = interrupt_event(
+        row,
+        EVENT_OF[verdict.type],
+        actor=actor,
+        at=now,
+        status=InterruptStatus.DECIDED,
+        decision=verdict.type,
+        revision=row.revision + 1,
+        digest_shown=row.args_digest,
+        digest_run=verdict.may_run,
+        execute_by=now + limit if runs and limit is not None else None,
+        detail={"reason": verdict.columns.get("reason", "")},
+    )
+    in_time = (
+        Q(expires_at__lte=DbNow())
+        if due
+        else Q(expires_at__isnull=True) | Q(expires_at__gt=DbNow())
+    )
+
+    def work() -> None:
+        turns = rows.turns().filter(
+            pk=row.turn_id, status=TurnStatus.SUSPENDED, undecided__gt=0
+        )
+        # MariaDB assigns from left to right: `undecided` must come last.
+        if (
+            turns.update(
+                status=Case(
+                    When(undecided=1, then=Value(TurnStatus.READY.value)),
+                    default=F("status"),
+                ),
+                next_run_at=DbNow(),
+                dispatched_at=DbNow(),
+                undecided=F("undecided") - 1,
+            )
+            != 1
+        ):
+            raise _Lost
+        _decide_row(row, verdict, actor, extra, in_time, event, limit if runs else None)
+        event.save(using=rows.events().db, force_insert=True)
+
+    run_atomic(work)
+    wake(row.turn_id)
+
+
+def _decide_row(
+    row: PendingInterrupt,
+    verdict: _Verdict,
+    actor: ActorInfo,
+    extra: dict[str, Any],
+    in_time: Q,
+    event: InterruptEvent,
+    limit: timedelta | None,
+) -> None:
+    changed = (
+        rows.interrupts()
+        .filter(
+            in_time,
+            pk=row.pk,
+            status=InterruptStatus.PENDING,
+            revision=row.revision,
+            events_count=row.events_count,
+        )
+        .update(
+            status=InterruptStatus.DECIDED,
+            decision=verdict.type,
+            decision_digest=verdict.may_run,
+            decided_by_label=actor.label,
+            decided_via=actor.via,
+            decided_at=DbNow(),
+            execute_by=None if limit is None else db_now_plus(limit),
+            revision=row.revision + 1,
+            **verdict.columns,
+            **extra,
+            **head(event),
+        )
+    )
+    if changed != 1:
+        raise _Lost
+
+
+def _replayed(
+    row: PendingInterrupt,
+    by: Person | None,
+    hashed: str | None,
+    body: str,
+) -> DecisionReceipt | None:
+    """Return the stored answer if this very request was already recorded.
+
+    Raises:
+        KeyReused: The key was used for another decision.
+    """
+    if hashed is None or row.decision_key != hashed:
+        return None
+    if row.decided_by_id != (None if by is None else by.pk) or row.decision_body != body:
+        raise KeyReused(
+            "This key was already used for another decision on this interrupt; "
+            "nothing was changed. Send a new key to mean a new request."
+        )
+    return _receipt(row, row.decision or "", revision=row.revision, replayed=True)
+
+
+def _receipt(
+    row: PendingInterrupt, decision: str, *, revision: int, replayed: bool = False
+) -> DecisionReceipt:
+    return DecisionReceipt(
+        interrupt_id=row.pk,
+        turn_id=row.turn_id,
+        decision=str(decision),
+        revision=revision,
+        replayed=replayed,
+    )
+
+
+def _require_open(row: PendingInterrupt) -> None:
+    """Tell the loser who decided what, when.
+
+    Raises:
+        AlreadyDecided, InterruptExpired, InterruptCancelled, TransitionNotAllowed
+    """
+    context = {
+        "interrupt_id": str(row.pk),
+        "status": row.status,
+        "decision": row.decision,
+        "decided_by": row.decided_by_label,
+        "decided_at": row.decided_at,
+    }
+    now: datetime = row.db_now  # type: ignore[attr-defined]
+    if row.status == InterruptStatus.CANCELLED:
+        raise InterruptCancelled(**context)
+    if row.decision == DecisionType.EXPIRE:
+        raise InterruptExpired(**context)
+    if row.status == InterruptStatus.IN_DOUBT:
+        raise TransitionNotAllowed(
+            "Whether this call happened is in doubt; it must be settled, not decided.",
+            **context,
+        )
+    if row.status != InterruptStatus.PENDING:
+        when = row.decided_at.isoformat(timespec="seconds") if row.decided_at else "?"
+        raise AlreadyDecided(
+            f"{row.decided_by_label or 'Somebody'} already decided this "
+            f"({row.decision}) at {when}; your decision was not recorded and ran "
+            "nothing.",
+            **context,
+        )
+    if row.expires_at is not None and row.expires_at <= now:
+        raise InterruptExpired(**context)
+
+
+def _translate(row: PendingInterrupt, decision: Decision) -> _Verdict:
+    """Check a decision against its row and return the columns that it sets."""
+    kind = DecisionType(decision.type)
+    if isinstance(decision, Edit):
+        return _edit(row, decision)
+    _require_offered(row, kind)
+    if isinstance(decision, Reject):
+        return _Verdict(kind, {"reason": decision.reason})
+    if isinstance(decision, Respond):
+        return _Verdict(kind, {"decision_value": _answer(row, decision.value)})
+    return _Verdict(kind, {}, may_run=_frozen(row))
+
+
+def _require_offered(row: PendingInterrupt, kind: DecisionType) -> None:
+    if kind not in row.allowed_decisions:
+        raise DecisionNotAllowed(
+            f"`{kind}` is not offered here; "
+            f"use one of: {', '.join(row.allowed_decisions)}.",
+            decision=str(kind),
+            allowed=list(row.allowed_decisions),
+        )
+
+
+def _frozen(row: PendingInterrupt) -> str:
+    """Return the digest of the arguments as shown, after comparing it with the text.
+
+    Raises:
+        SnapshotMismatch: The text is not the one that was digested.
+    """
+    if row.args_text is None or canonical.digest(row.args_text) != row.args_digest:
+        raise SnapshotMismatch(
+            "The stored arguments were changed after the agent asked; nothing may run "
+            "from them. Reject the call and look into how that happened."
+        )
+    return row.args_digest
+
+
+def _edit(row: PendingInterrupt, decision: Edit) -> _Verdict:
+    if row.kind != InterruptKind.TOOL_CALL:
+        _require_offered(row, DecisionType.EDIT)
+        raise DecisionNotAllowed("A question has no arguments to edit.")
+    limits = {
+        "max_bytes": hitl_settings.max_payload_bytes,
+        "max_depth": hitl_settings.max_depth,
+    }
+    text = canonical.dumps(decision.args, **limits)
+    frozen = _frozen(row)
+    if canonical.digest(text) == frozen:
+        # Nothing differs: what is recorded is what happened, an approval.
+        _require_offered(row, DecisionType.APPROVE)
+        return _Verdict(
+            DecisionType.APPROVE, {"reason": decision.reason or ""}, may_run=frozen
+        )
+    _require_offered(row, DecisionType.EDIT)
+    _require_fits(row, text)
+    return _Verdict(
+        DecisionType.EDIT,
+        {"decision_args_text": text, "reason": decision.reason or ""},
+        may_run=canonical.digest(text),
+    )
+
+
+def _require_fits(row: PendingInterrupt, text: str) -> None:
+    """Check edited arguments against the frozen schema, the tool and its fixed fields.
+
+    Raises:
+        PayloadRejected: With one entry a field.
+    """
+    edited: Any = canonical.loads(text)
+    proposed: Any = canonical.loads(row.args_text or "{}")
+    errors = [
+        {"loc": name, "message": "This argument is fixed and cannot be edited."}
+        for name in row.policy.get("fixed", ())
+        if edited.get(name) != proposed.get(name)
+    ]
+    errors += validate_against(row.args_schema or {}, edited)
+    if errors:
+        raise PayloadRejected(
+            "The edited arguments do not fit; nothing was stored.", errors=errors
+        )
+    tool = registry.tools.get(row.tool_name)
+    if tool is not None and tool.signature.schema_digest == row.schema_digest:
+        # The tool's own validation knows more than a JSON schema can say.
+        tool.signature.coerce(edited)
+
+
+def _answer(row: PendingInterrupt, value: Any) -> Any:
+    canonical.dumps(
+        value,
+        max_bytes=hitl_settings.max_payload_bytes,
+        max_depth=hitl_settings.max_depth,
+    )
+    if row.response_schema is not None:
+        errors = validate_against(row.response_schema, value)
+        if errors:
+            raise PayloadRejected(
+                "The answer does not fit; nothing was stored.", errors=errors
+            )
+    return value

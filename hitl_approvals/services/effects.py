@@ -1,0 +1,453 @@
+"""The ledger around a tool body: started before it, recorded after it.
+
+Never calls a tool itself, except inside the one transaction of a `transactional` tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from django.db import IntegrityError, OperationalError, connections
+from django.db.models import Exists, F, Q
+
+from hitl_approvals.conf import hitl_settings
+from hitl_approvals.enums import (
+    EventType,
+    InterruptStatus,
+    OutcomeStatus,
+    StepKind,
+    StepStatus,
+    ToolMode,
+)
+from hitl_approvals.exceptions import LeaseLost
+from hitl_approvals.models import (
+    DbNow,
+    InterruptEvent,
+    PendingInterrupt,
+    TurnStep,
+    db_now_plus,
+)
+from hitl_approvals.models.turns import FINAL
+from hitl_approvals.services import rows
+from hitl_approvals.services.events import SYSTEM, head, interrupt_event
+from hitl_approvals.services.run import (
+    Run,
+    fenced,
+    flush,
+    flushed,
+    move_to_resolved,
+    resolved_event,
+)
+from hitl_approvals.services.transactions import alias, is_transient, run_atomic
+
+
+class ApprovalLapsed(Exception):
+    """The approval's time passed before the call was started."""
+
+
+class StepTaken(Exception):
+    """The step is there already: a predecessor started or recorded it."""
+
+
+class BodyFailed(Exception):
+    """The body of a transactional tool raised; its transaction was rolled back."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+        super().__init__(error)
+
+
+def new_step(
+    run: Run,
+    *,
+    key: str,
+    name: str,
+    args_text: str,
+    args_digest: str,
+    mode: ToolMode,
+    interrupt: PendingInterrupt | None,
+) -> TurnStep:
+    """Build the ledger row of a call; the generation is its interrupt's."""
+    return TurnStep(
+        turn=run.turn,
+        key=key,
+        generation=1 if interrupt is None else interrupt.generation,
+        position=run.next_position(),
+        kind=StepKind.TOOL,
+        name=name[:128],
+        args_text=args_text if interrupt is None else None,
+        args_digest=args_digest,
+        mode=mode,
+        fence=run.fence,
+        interrupt=interrupt,
+        status=StepStatus.STARTED,
+    )
+
+
+def _may_start(interrupt: PendingInterrupt | None) -> list[Q]:
+    """Return the condition that the approval still stands and is still in time."""
+    if interrupt is None:
+        return []
+    standing = rows.interrupts().filter(
+        Q(execute_by__isnull=True) | Q(execute_by__gt=DbNow()),
+        pk=interrupt.pk,
+        status=InterruptStatus.DECIDED,
+        generation=interrupt.generation,
+    )
+    return [Q(Exists(standing))]
+
+
+def _why_not(run: Run, interrupt: PendingInterrupt | None) -> Exception:
+    """Tell a lost lease from a lapsed approval, in a transaction of its own."""
+    still_mine = (
+        rows.turns().filter(pk=run.turn.pk, status="running", fence=run.fence).exists()
+    )
+    if still_mine and interrupt is not None:
+        lapsed = (
+            rows.interrupts()
+            .filter(
+                pk=interrupt.pk,
+                status=InterruptStatus.DECIDED,
+                generation=interrupt.generation,
+                execute_by__lte=DbNow(),
+            )
+            .exists()
+        )
+        if lapsed:
+            return ApprovalLapsed()
+    return LeaseLost()
+
+
+def start(run: Run, step: TurnStep, *, timeout: timedelta) -> None:
+    """Commit that the call begins, before it does.
+
+    Args:
+        run: The run; its buffered pure steps are written too.
+        step: A new row, or one that is `not_started`, or an `idempotent` one that a
+            predecessor started.
+        timeout: How long the body may take; sets the hard deadline.
+
+    Raises:
+        LeaseLost: The turn is not this run's any more.
+        ApprovalLapsed: The approval's time has passed; nothing was started.
+        StepTaken: The row is there already.
+    """
+    interrupt = step.interrupt
+    deadline = db_now_plus(timeout + hitl_settings.deadline_margin)
+    again = not step._state.adding  # noqa: SLF001  Django's own "is it in the table"
+    # A call that was started before is not limited by the approval's time.
+    conditions = [] if step.status == StepStatus.STARTED and again else _may_start(interrupt)
+    seen_fence, seen_status = step.fence, step.status
+
+    def work() -> None:
+        fenced(run, *conditions)
+        if again:
+            written = flush(run)
+            taken = (
+                rows.steps()
+                .filter(pk=step.pk, status=seen_status, fence=seen_fence)
+                .update(
+                    status=StepStatus.STARTED,
+                    fence=run.fence,
+                    hard_deadline=deadline,
+                    started_at=DbNow(),
+                    error="",
+                )
+            )
+            if taken != 1:
+                raise StepTaken
+        else:
+            step.hard_deadline = deadline  # type: ignore[assignment]
+            written = flush(run, step)
+        rows.events().bulk_create(written)
+
+    try:
+        run_atomic(work, durable=True)
+    except IntegrityError:
+        raise StepTaken from None
+    except LeaseLost:
+        run.check_lease()
+        raise _why_not(run, interrupt) from None
+    step.status = StepStatus.STARTED
+    step.fence = run.fence
+    flushed(run, *([] if again else [step]))
+
+
+def record(
+    run: Run,
+    step: TurnStep,
+    *,
+    status: StepStatus,
+    outcome: OutcomeStatus,
+    digest_run: str,
+    result: Any = None,
+    error: str = "",
+) -> bool:
+    """Record what a call did and resolve its interrupt, in one transaction.
+
+    Asks for the own fence and generation on the step, not for the lease: a worker whose
+    turn was taken over may still record its own call, and start none.
+
+    Returns:
+        False if the row had moved on: then only an event `late_result` was written.
+    """
+    interrupt = step.interrupt
+    event = (
+        None
+        if interrupt is None
+        else resolved_event(run, interrupt, outcome, digest_run)
+    )
+
+    def work() -> None:
+        if interrupt is not None and event is not None:
+            if not move_to_resolved(interrupt, event, outcome):
+                raise _Late
+        moved = (
+            rows.steps()
+            .filter(pk=step.pk, status=StepStatus.STARTED, fence=run.fence)
+            .update(status=status, result=result, error=error, finished_at=DbNow())
+        )
+        if moved != 1:
+            raise _Late
+        if event is not None:
+            event.save(using=alias(), force_insert=True)
+
+    try:
+        run_atomic(work, durable=True)
+    except _Late:
+        _late_result(run, step, status)
+        return False
+    step.status, step.result, step.error = status, result, error
+    if interrupt is not None and event is not None:
+        _moved(interrupt, event)
+    return True
+
+
+def adopt(run: Run, step: TurnStep) -> None:
+    """Take over a predecessor's started step, so that this run may record it.
+
+    Raises:
+        LeaseLost: The turn is not this run's any more, or the step moved.
+    """
+
+    def work() -> None:
+        fenced(run)
+        written = flush(run)
+        taken = (
+            rows.steps()
+            .filter(pk=step.pk, status=StepStatus.STARTED, fence=step.fence)
+            .update(fence=run.fence)
+        )
+        if taken != 1:
+            raise LeaseLost
+        rows.events().bulk_create(written)
+
+    run_atomic(work, durable=True)
+    flushed(run)
+    step.fence = run.fence
+
+
+class _Late(Exception):
+    """The step or its interrupt is not as this worker left it."""
+
+
+def _moved(interrupt: PendingInterrupt, event: InterruptEvent) -> None:
+    interrupt.status = InterruptStatus.RESOLVED
+    interrupt.events_head, interrupt.events_count = event.hash, event.sequence + 1
+
+
+def _late_result(run: Run, step: TurnStep, status: StepStatus) -> None:
+    """Write down that a call ended after somebody had already dealt with it."""
+    if step.interrupt_id is None:
+        return
+
+    def work() -> None:
+        fresh = rows.interrupts().get(pk=step.interrupt_id)
+        event = interrupt_event(
+            fresh,
+            EventType.LATE_RESULT,
+            actor=SYSTEM,
+            at=run.clock.now(),
+            status=fresh.status,
+            detail={"step": str(step.pk), "step_status": str(status)},
+        )
+        chained = (
+            rows.interrupts()
+            .filter(pk=fresh.pk, events_count=fresh.events_count)
+            .update(**head(event))
+        )
+        if chained != 1:
+            raise _Late
+        event.save(using=alias(), force_insert=True)
+
+    for _attempt in range(5):
+        try:
+            run_atomic(work, durable=True)
+        except _Late:
+            continue
+        return
+
+
+def not_started(run: Run, step: TurnStep, error: str) -> None:
+    """Record that the body certainly did nothing; the approval stays usable.
+
+    If the turn was closed meanwhile nobody will ask again: the interrupt is withdrawn
+    in the same transaction.
+    """
+    interrupt = step.interrupt
+
+    def work() -> None:
+        # Takes the turn's row, whatever its status: a cancel that waits behind us must
+        # see the step as it will be, and one that was first must be seen here.
+        turn = rows.turns().filter(pk=run.turn.pk)
+        turn.update(hints=F("hints"))
+        closed = turn.get().status in FINAL
+        if closed and interrupt is not None:
+            event = interrupt_event(
+                interrupt,
+                EventType.CANCELLED,
+                actor=SYSTEM,
+                at=run.clock.now(),
+                status=InterruptStatus.CANCELLED,
+                detail={"outcome": str(OutcomeStatus.NOT_RUN)},
+            )
+            moved = (
+                rows.interrupts()
+                .filter(
+                    pk=interrupt.pk,
+                    status=InterruptStatus.DECIDED,
+                    events_count=interrupt.events_count,
+                )
+                .update(
+                    status=InterruptStatus.CANCELLED,
+                    outcome_status=OutcomeStatus.NOT_RUN,
+                    **head(event),
+                )
+            )
+            if moved:
+                event.save(using=alias(), force_insert=True)
+        rows.steps().filter(
+            pk=step.pk, status=StepStatus.STARTED, fence=run.fence
+        ).update(status=StepStatus.NOT_STARTED, error=error)
+
+    run_atomic(work, durable=True)
+    step.status, step.error = StepStatus.NOT_STARTED, error
+
+
+def run_transactional(
+    run: Run, step: TurnStep, body: Callable[[], Any], *, digest_run: str
+) -> Any:
+    """Run gate, body and record as one transaction: all of it happened, or none.
+
+    Args:
+        run: The run; the transaction's first statement extends its lease.
+        step: A new row; a `not_started` one is replaced in place.
+        body: Calls the tool and returns its result as JSON.
+        digest_run: Digest of the arguments that run.
+
+    Raises:
+        LeaseLost, ApprovalLapsed, StepTaken: As in `start`.
+        BodyFailed: The body raised; nothing was changed.
+    """
+    interrupt = step.interrupt
+    event = (
+        None
+        if interrupt is None
+        else resolved_event(run, interrupt, OutcomeStatus.SUCCEEDED, digest_run)
+    )
+
+    def work() -> None:
+        fenced(run, *_may_start(interrupt))
+        step.status = StepStatus.SUCCEEDED
+        step.finished_at = DbNow()  # type: ignore[assignment]
+        step.result = _call_body(body)
+        if connections[alias()].needs_rollback:
+            raise BodyFailed(
+                RuntimeError("The tool marked its transaction for rollback.")
+            )
+        if interrupt is not None and event is not None:
+            if not move_to_resolved(interrupt, event, OutcomeStatus.SUCCEEDED):
+                raise LeaseLost
+        written = flush(run, step)
+        if event is not None:
+            written.append(event)
+        rows.events().bulk_create(written)
+
+    try:
+        run_atomic(work, durable=True)
+    except LeaseLost:
+        run.check_lease()
+        raise _why_not(run, interrupt) from None
+    flushed(run, step)
+    if interrupt is not None and event is not None:
+        _moved(interrupt, event)
+    return step.result
+
+
+def _call_body(body: Callable[[], Any]) -> Any:
+    """Run the body and tell its errors from those of our own statements."""
+    try:
+        with only_our_database():
+            return body()
+    except OperationalError as error:
+        if is_transient(error):
+            raise
+        raise BodyFailed(error) from error
+    except Exception as error:
+        raise BodyFailed(error) from error
+
+
+def record_clean_failure(
+    run: Run, step: TurnStep, *, error: str, text: str, digest_run: str
+) -> None:
+    """Record that a call failed with nothing done, and resolve its interrupt as failed.
+
+    For calls that have no `started` row: transactional ones and those that only read.
+
+    Raises:
+        LeaseLost: The turn is not this run's any more.
+    """
+    interrupt = step.interrupt
+    step.status, step.result, step.error = StepStatus.FAILED, {"text": text}, error
+    step.finished_at = DbNow()  # type: ignore[assignment]
+    if interrupt is not None:
+        run.resolve_later(interrupt, OutcomeStatus.FAILED, digest_run)
+
+    def work() -> None:
+        fenced(run)
+        rows.events().bulk_create(flush(run, step))
+
+    run_atomic(work, durable=True)
+    flushed(run, step)
+
+
+class only_our_database:  # noqa: N801  reads as a statement
+    """Refuse writes on other aliases while a transactional tool runs."""
+
+    def __enter__(self) -> None:
+        ours = alias()
+        self._stack = [
+            connections[name].execute_wrapper(_refuse_write)
+            for name in connections
+            if name != ours
+        ]
+        for one in self._stack:
+            one.__enter__()
+
+    def __exit__(self, *exc: object) -> None:
+        for one in reversed(self._stack):
+            one.__exit__(None, None, None)
+
+
+def _refuse_write(
+    execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
+) -> Any:
+    if sql.lstrip("( \n\t").upper().startswith(("SELECT", "EXPLAIN", "SHOW", "PRAGMA")):
+        return execute(sql, params, many, context)
+    name = context["connection"].alias
+    raise RuntimeError(
+        f"A transactional tool wrote to the database `{name}`: that write would not be "
+        'undone with the rest. Declare the tool effect="unsafe", or write elsewhere.'
+    )

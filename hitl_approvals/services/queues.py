@@ -1,0 +1,30 @@
+"""Review queues: the default one, and where a tool's interrupts go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hitl_approvals.models import DEFAULT_QUEUE, ReviewQueue
+from hitl_approvals.services.transactions import alias
+
+
+def ensure_default(*, using: str | None = None) -> None:
+    """Make the `default` queue unless it is there; only on the alias that is ours."""
+    database = alias()
+    if using is not None and using != database:
+        return
+    ReviewQueue.objects.using(database).get_or_create(pk=DEFAULT_QUEUE)
+
+
+def known(slugs: Iterable[str]) -> set[str]:
+    """Return those of `slugs` that exist; the default queue is made if it is missing."""
+    wanted = {*slugs, DEFAULT_QUEUE}
+    found = set(
+        ReviewQueue.objects.using(alias())
+        .filter(pk__in=wanted)
+        .values_list("pk", flat=True)
+    )
+    if DEFAULT_QUEUE not in found:
+        ensure_default()
+        found.add(DEFAULT_QUEUE)
+    return found

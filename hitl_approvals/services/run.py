@@ -1,0 +1,194 @@
+"""Run: what one claimed execution of a turn knows, and its fenced writes."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import Q
+
+from hitl_approvals.conf import hitl_settings
+from hitl_approvals.enums import (
+    EventType,
+    InterruptStatus,
+    OutcomeStatus,
+    StepKind,
+    StepStatus,
+    TurnStatus,
+)
+from hitl_approvals.exceptions import LeaseLost
+from hitl_approvals.models import (
+    AgentTurn,
+    DbNow,
+    InterruptEvent,
+    PendingInterrupt,
+    TurnStep,
+    db_now_plus,
+)
+from hitl_approvals.services import rows
+from hitl_approvals.services.clock import DbClock
+from hitl_approvals.services.events import SYSTEM, head, interrupt_event
+
+
+@dataclass(slots=True)
+class Resolution:
+    """An interrupt that nothing runs for, to be resolved in the next fenced write."""
+
+    interrupt: PendingInterrupt
+    outcome: OutcomeStatus
+    digest_run: str = ""
+
+
+@dataclass(slots=True)
+class Run:
+    """One claim of one turn: its fence, its journal and what is not yet written."""
+
+    turn: AgentTurn
+    fence: int
+    clock: DbClock
+    steps: dict[tuple[str, int], TurnStep] = field(default_factory=dict)
+    interrupts: dict[str, PendingInterrupt] = field(default_factory=dict)
+    buffer: list[TurnStep] = field(default_factory=list)
+    resolutions: list[Resolution] = field(default_factory=list)
+    lost: threading.Event = field(default_factory=threading.Event)
+    resumed: bool = False
+
+    def next_position(self) -> int:
+        """Return the place of the next step in the order of the turn."""
+        return len(self.steps) + len(self.buffer) + 1
+
+    def check_lease(self) -> None:
+        """Raise if the heartbeat found that the turn belongs to somebody else.
+
+        Raises:
+            LeaseLost: Nothing more may start in this run.
+        """
+        if self.lost.is_set():
+            raise LeaseLost
+
+    def journal(self, key: str, kind: StepKind, name: str, **values: Any) -> TurnStep:
+        """Add a pure step; it is written with the next fenced write."""
+        step = TurnStep(
+            turn=self.turn,
+            key=key,
+            position=self.next_position(),
+            kind=kind,
+            name=name[:128],
+            status=values.pop("status", StepStatus.SUCCEEDED),
+            fence=self.fence,
+            **values,
+        )
+        self.buffer.append(step)
+        return step
+
+    def resolve_later(
+        self, interrupt: PendingInterrupt, outcome: OutcomeStatus, digest_run: str = ""
+    ) -> None:
+        """Resolve a refusal, an expiry or an answer in the next fenced write."""
+        if all(one.interrupt.pk != interrupt.pk for one in self.resolutions):
+            self.resolutions.append(Resolution(interrupt, outcome, digest_run))
+
+
+def load(run: Run) -> None:
+    """Read the journal and the interrupts of the turn."""
+    run.steps = {
+        (step.key, step.generation): step
+        for step in rows.steps().filter(turn=run.turn.pk).order_by("position")
+    }
+    run.interrupts = {
+        row.dedupe_key: row for row in rows.interrupts().filter(turn=run.turn.pk)
+    }
+
+
+def fenced(run: Run, *conditions: Q, **changes: Any) -> None:
+    """Write the turn under this run's fence; without changes, extend the lease.
+
+    Begins every transaction of a run: it takes the turn's row first.
+
+    Raises:
+        LeaseLost: The turn is not this run's any more, or a condition does not hold.
+    """
+    run.check_lease()
+    changed = (
+        rows.turns()
+        .filter(
+            *conditions, pk=run.turn.pk, status=TurnStatus.RUNNING, fence=run.fence
+        )
+        .update(**(changes or {"lease_until": db_now_plus(hitl_settings.lease)}))
+    )
+    if changed != 1:
+        raise LeaseLost
+
+
+def flush(run: Run, *more: TurnStep) -> list[InterruptEvent]:
+    """Write what waits, inside the caller's fenced transaction.
+
+    Returns:
+        The events of the resolutions, for the caller to insert with its own.
+
+    Raises:
+        LeaseLost: A row that only this run may move has moved.
+    """
+    written = []
+    for one in sorted(run.resolutions, key=lambda one: one.interrupt.pk):
+        written.append(_resolve(run, one))
+    new = [*run.buffer, *more]
+    if new:
+        rows.steps().bulk_create(new)
+    return written
+
+
+def flushed(run: Run, *more: TurnStep) -> None:
+    """Note, after the commit, that the buffer stands in the database."""
+    for step in [*run.buffer, *more]:
+        run.steps[(step.key, step.generation)] = step
+    run.buffer = []
+    for one in run.resolutions:
+        one.interrupt.status = InterruptStatus.RESOLVED
+    run.resolutions = []
+
+
+def _resolve(run: Run, one: Resolution) -> InterruptEvent:
+    row = one.interrupt
+    event = resolved_event(run, row, one.outcome, one.digest_run)
+    if not move_to_resolved(row, event, one.outcome):
+        raise LeaseLost
+    return event
+
+
+def resolved_event(
+    run: Run, row: PendingInterrupt, outcome: OutcomeStatus, digest_run: str = ""
+) -> InterruptEvent:
+    """Build the event that says how an interrupt ended."""
+    return interrupt_event(
+        row,
+        EventType.RESOLVED,
+        actor=SYSTEM,
+        at=run.clock.now(),
+        status=InterruptStatus.RESOLVED,
+        digest_run=digest_run,
+        detail={"outcome": str(outcome), "fence": run.fence},
+    )
+
+
+def move_to_resolved(
+    row: PendingInterrupt, event: InterruptEvent, outcome: OutcomeStatus
+) -> bool:
+    """Move `decided → resolved` if the row is still as it was read."""
+    return (
+        rows.interrupts()
+        .filter(
+            pk=row.pk,
+            status=InterruptStatus.DECIDED,
+            generation=row.generation,
+            events_count=row.events_count,
+        )
+        .update(
+            status=InterruptStatus.RESOLVED,
+            resolved_at=DbNow(),
+            outcome_status=outcome,
+            **head(event),
+        )
+        == 1
+    )

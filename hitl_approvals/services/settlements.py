@@ -1,0 +1,222 @@
+"""settle(): a person says what became of a call whose fate is unknown."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+from django.core.exceptions import ValidationError
+from django.db.models import Case, F, Value, When
+
+from hitl_approvals import permissions
+from hitl_approvals.enums import (
+    DecisionType,
+    EventType,
+    InterruptStatus,
+    OutcomeStatus,
+    StepStatus,
+    TurnStatus,
+)
+from hitl_approvals.exceptions import InterruptNotFound, TransitionNotAllowed
+from hitl_approvals.models import DbNow, PendingInterrupt, db_now_plus
+from hitl_approvals.services import rows
+from hitl_approvals.services.events import actor_of, head, interrupt_event
+from hitl_approvals.services.transactions import alias, run_atomic
+from hitl_approvals.services.turns import wake
+from hitl_approvals.types import Person
+
+Answer = Literal["happened", "run_again", "give_up"]
+
+_EVENT = {
+    "happened": EventType.SETTLED_HAPPENED,
+    "run_again": EventType.SETTLED_RUN_AGAIN,
+    "give_up": EventType.SETTLED_GAVE_UP,
+}
+_STATUS = {
+    "happened": InterruptStatus.RESOLVED,
+    "run_again": InterruptStatus.DECIDED,
+    "give_up": InterruptStatus.CANCELLED,
+}
+
+
+def settle(
+    interrupt_id: UUID | str,
+    answer: Answer,
+    *,
+    by: Person | None,
+    via: str,
+    result: Any = None,
+    note: str = "",
+) -> PendingInterrupt:
+    """Settle a call in doubt. Joins the caller's transaction.
+
+    Args:
+        interrupt_id: The row in doubt.
+        answer: `happened` (with the `result` for the agent), `run_again` (a second
+            authorization, only after the hard deadline), or `give_up`.
+        by: Who settles; None is trusted code.
+        via: The door, for the audit trail.
+        result: What the call returned, as JSON; only with `happened`.
+        note: How the person found out.
+
+    Raises:
+        ValueError: There is no such answer.
+        InterruptNotFound: No such row, or it may not be seen.
+        ReviewerNotAllowed: The right to settle is missing.
+        TransitionNotAllowed: It is not in doubt, or may not run again (yet).
+    """
+    if answer not in _EVENT:
+        raise ValueError(f"A doubt is settled by {', '.join(_EVENT)}; got {answer!r}.")
+    row = _read(interrupt_id)
+    permissions.require_settle(by, row)
+    if row.status != InterruptStatus.IN_DOUBT or row.turn is None:
+        raise TransitionNotAllowed(
+            f"This is {row.get_status_display()}, not in doubt; nothing was recorded.",
+            interrupt_id=str(row.pk),
+            status=row.status,
+        )
+    if answer == "run_again":
+        _require_may_run_again(row)
+    event = interrupt_event(
+        row,
+        _EVENT[answer],
+        actor=actor_of(by, via),
+        at=row.db_now,  # type: ignore[attr-defined]
+        status=_STATUS[answer],
+        decision=DecisionType.APPROVE if _needs_decision(row, answer) else None,
+        generation=row.generation + (answer == "run_again"),
+        revision=row.revision + 1,
+        digest_run=row.decision_digest or row.args_digest,
+        detail={"note": note},
+    )
+
+    def work() -> None:
+        _hold_turn(row)
+        moved = (
+            rows.interrupts()
+            .filter(
+                pk=row.pk,
+                status=InterruptStatus.IN_DOUBT,
+                events_count=row.events_count,
+            )
+            .update(**_columns(row, answer), **head(event))
+        )
+        if moved != 1:
+            raise TransitionNotAllowed("Somebody settled this just now.")
+        if answer == "happened":
+            rows.steps().filter(
+                turn=row.turn_id, interrupt=row.pk, status=StepStatus.UNKNOWN
+            ).filter(generation=row.generation).update(
+                status=StepStatus.SUCCEEDED, result=result, finished_at=DbNow()
+            )
+        event.save(using=alias(), force_insert=True)
+
+    run_atomic(work)
+    wake(row.turn.pk)
+    return rows.interrupts().get(pk=row.pk)
+
+
+def _read(interrupt_id: UUID | str) -> PendingInterrupt:
+    try:
+        row = (
+            rows.interrupts()
+            .select_related("turn", "queue")
+            .annotate(db_now=DbNow())
+            .filter(pk=interrupt_id)
+            .first()
+        )
+    except (ValidationError, ValueError):
+        row = None
+    if row is None:
+        raise InterruptNotFound
+    return row
+
+
+def _needs_decision(row: PendingInterrupt, answer: Answer) -> bool:
+    """An ungated call has no decision; running it again is the first one."""
+    return answer == "run_again" and row.decision is None
+
+
+def _require_may_run_again(row: PendingInterrupt) -> None:
+    """Refuse while the first call may still be in flight, and in closed turns.
+
+    Raises:
+        TransitionNotAllowed: With the time from which it is possible.
+    """
+    turn = row.turn
+    if turn is None or turn.status not in (
+        TurnStatus.SUSPENDED,
+        TurnStatus.NEEDS_ATTENTION,
+    ):
+        raise TransitionNotAllowed("The turn is over; nothing can run in it again.")
+    step = (
+        rows.steps()
+        .filter(interrupt=row.pk, generation=row.generation)
+        .order_by("-generation")
+        .first()
+    )
+    now = row.db_now  # type: ignore[attr-defined]
+    if step is not None and step.hard_deadline is not None and now < step.hard_deadline:
+        left = (step.hard_deadline - now).total_seconds()
+        raise TransitionNotAllowed(
+            f"The first call may still be under way; run it again in {left:.0f} s at "
+            "the earliest.",
+            not_before=step.hard_deadline,
+        )
+
+
+def _hold_turn(row: PendingInterrupt) -> None:
+    """Take the turn's row: count down if it waits for this, else assert its status."""
+    turn = row.turn
+    assert turn is not None  # noqa: S101  checked by the caller
+    if turn.status == TurnStatus.SUSPENDED:
+        changed = (
+            rows.turns()
+            .filter(pk=turn.pk, status=TurnStatus.SUSPENDED, undecided__gt=0)
+            .update(
+                # MariaDB assigns from left to right: `undecided` must come last.
+                status=Case(
+                    When(undecided=1, then=Value(TurnStatus.READY.value)),
+                    default=F("status"),
+                ),
+                next_run_at=DbNow(),
+                dispatched_at=DbNow(),
+                undecided=F("undecided") - 1,
+            )
+        )
+    else:
+        changed = (
+            rows.turns()
+            .filter(pk=turn.pk, status=turn.status)
+            .update(hints=F("hints"))
+        )
+    if changed != 1:
+        raise TransitionNotAllowed("The turn moved on just now; look at it again.")
+
+
+def _columns(row: PendingInterrupt, answer: Answer) -> dict[str, Any]:
+    changes: dict[str, Any] = {
+        "status": _STATUS[answer],
+        "revision": row.revision + 1,
+    }
+    if answer == "happened":
+        changes |= {
+            "outcome_status": OutcomeStatus.SUCCEEDED,
+            "resolved_at": DbNow(),
+        }
+    elif answer == "give_up":
+        changes["outcome_status"] = OutcomeStatus.GIVEN_UP
+    else:
+        changes["generation"] = row.generation + 1
+        within = row.policy.get("execute_within")
+        changes["execute_by"] = None
+        if within is not None:
+            changes["execute_by"] = db_now_plus(timedelta(seconds=within))
+        if row.decision is None:
+            changes |= {
+                "decision": DecisionType.APPROVE,
+                "decision_digest": row.args_digest,
+                "decided_at": DbNow(),
+            }
+    return changes

@@ -1,0 +1,280 @@
+"""sweep(): what is owed is announced, what is dead is revoked, what is due happens.
+
+Any number may run at once: every change is conditional on what was read, row by row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import connections
+from django.db.models import Exists, F, OuterRef, Q
+
+from hitl_approvals import dispatchers
+from hitl_approvals.conf import hitl_settings
+from hitl_approvals.enums import (
+    EventType,
+    InterruptStatus,
+    StepStatus,
+    TurnStatus,
+)
+from hitl_approvals.models import AgentTurn, DbNow, db_now_plus
+from hitl_approvals.services import decisions, doubts, rows, threads
+from hitl_approvals.services.events import SYSTEM, head, turn_event
+from hitl_approvals.services.suspension import lapse_row
+from hitl_approvals.services.transactions import alias, run_atomic
+from hitl_approvals.services.turns import NOT_LEASED, backoff
+
+BATCH = 200
+"""Most rows of one kind that one pass looks at; the next pass goes on."""
+
+
+@dataclass(slots=True)
+class SweepReport:
+    """How many rows one pass moved, by kind."""
+
+    revoked: int = 0
+    expired: int = 0
+    lapsed: int = 0
+    doubted: int = 0
+    unblocked: int = 0
+    unclaimed: int = 0
+    announced: int = 0
+
+    def as_dict(self) -> dict[str, int]:
+        return asdict(self)
+
+
+def sweep() -> SweepReport:
+    """Make one pass over everything that time alone moves."""
+    report = SweepReport()
+    report.revoked = _revoke_dead_leases()
+    report.expired = _expire()
+    report.lapsed = _lapse()
+    report.doubted = doubts.raise_overdue(limit=BATCH)
+    report.unblocked = threads.unblock_orphans()
+    report.unclaimed = _give_up_on_unclaimed()
+    report.announced = _announce()
+    return report
+
+
+def free_to_write(turn_id: UUID) -> bool:
+    """Take the row unless somebody holds it; the sweeper never waits for a worker.
+
+    Must be called inside a transaction. Where the database cannot skip locked rows, it
+    does nothing and the next statement waits.
+    """
+    if not connections[alias()].features.has_select_for_update_skip_locked:
+        return True
+    row = rows.turns().filter(pk=turn_id).select_for_update(skip_locked=True)
+    return row.values_list("pk", flat=True).first() is not None
+
+
+def _revoke_dead_leases() -> int:
+    dead = rows.turns().filter(
+        status=TurnStatus.RUNNING, lease_until__lt=DbNow()
+    ).annotate(db_now=DbNow()).order_by("lease_until")[:BATCH]
+    return sum(_revoke(turn) for turn in list(dead))
+
+
+def _revoke(turn: Any) -> bool:
+    """Take a turn from a worker that went silent, under the fence that was seen."""
+    exhausted = turn.attempts >= turn.max_attempts
+    error = f"The worker went silent in attempt {turn.attempts}."
+    event = turn_event(
+        turn,
+        EventType.TURN_NEEDS_ATTENTION,
+        actor=SYSTEM,
+        at=turn.db_now,
+        status=TurnStatus.NEEDS_ATTENTION,
+        detail={"error": error},
+    )
+    changes: dict[str, Any] = (
+        {"status": TurnStatus.NEEDS_ATTENTION, **head(event)}
+        if exhausted
+        else {
+            "status": TurnStatus.READY,
+            "next_run_at": db_now_plus(backoff(turn.attempts)),
+            "dispatched_at": None,
+        }
+    )
+
+    def work() -> bool:
+        if not free_to_write(turn.pk):
+            return False
+        moved = (
+            rows.turns()
+            .filter(
+                pk=turn.pk,
+                status=TurnStatus.RUNNING,
+                fence=turn.fence,
+                lease_until__lt=DbNow(),
+            )
+            .update(last_error=error, fence=F("fence") + 1, **NOT_LEASED, **changes)
+        )
+        if moved and exhausted:
+            event.save(using=alias(), force_insert=True)
+        return bool(moved)
+
+    return run_atomic(work)
+
+
+def _expire() -> int:
+    due = (
+        rows.interrupts()
+        .filter(status=InterruptStatus.PENDING, expires_at__lte=DbNow())
+        .order_by("expires_at")
+        .values_list("pk", flat=True)[:BATCH]
+    )
+    return sum(decisions.expire(pk) for pk in list(due))
+
+
+def _lapse() -> int:
+    """Send approvals that no run started in time back to a person."""
+    begun = rows.steps().filter(
+        interrupt=OuterRef("pk"), generation=OuterRef("generation")
+    ).exclude(status=StepStatus.NOT_STARTED)
+    due = (
+        rows.interrupts()
+        .filter(
+            status=InterruptStatus.DECIDED,
+            execute_by__lte=DbNow(),
+            turn__status=TurnStatus.READY,
+        )
+        .exclude(Exists(begun))
+    )
+    turn_ids = list(due.values_list("turn_id", flat=True).distinct()[:BATCH])
+    return sum(_lapse_turn(turn_id, due) for turn_id in turn_ids)
+
+
+class _Moved(Exception):
+    """Fewer rows lapsed than were counted: undo, the next pass counts anew."""
+
+
+def _lapse_turn(turn_id: UUID, due: Any) -> int:
+    lapsed = list(due.filter(turn=turn_id).annotate(db_now=DbNow()).order_by("pk"))
+    if not lapsed:
+        return 0
+
+    def work() -> int:
+        if not free_to_write(turn_id):
+            return 0
+        moved = (
+            rows.turns()
+            .filter(pk=turn_id, status=TurnStatus.READY)
+            .update(
+                status=TurnStatus.SUSPENDED, undecided=len(lapsed), blocked=False
+            )
+        )
+        if moved != 1:
+            return 0
+        written = [lapse_row(row, row.db_now) for row in lapsed]
+        if None in written:
+            raise _Moved
+        rows.events().bulk_create([event for event in written if event is not None])
+        return len(lapsed)
+
+    try:
+        return run_atomic(work)
+    except _Moved:
+        return 0
+
+
+def hint_due(turn: AgentTurn, now: datetime) -> bool:
+    """Tell whether an owed run should be announced (again): 15 s, then doubling."""
+    if turn.dispatched_at is None:
+        return True
+    wait: timedelta = hitl_settings.hint_after * 2 ** min(turn.hints, 30)
+    return turn.dispatched_at + min(wait, hitl_settings.hint_max) <= now
+
+
+def _owed() -> Any:
+    return rows.turns().filter(
+        status=TurnStatus.READY, blocked=False, next_run_at__lte=DbNow()
+    )
+
+
+def _announce() -> int:
+    if hitl_settings.dispatcher == "worker":
+        return 0
+    owed = _owed().filter(
+        Q(dispatched_at=None)
+        | Q(dispatched_at__lte=db_now_plus(-hitl_settings.hint_after))
+    )
+    announced = 0
+    for turn in list(owed.annotate(db_now=DbNow()).order_by("next_run_at")[:BATCH]):
+        if not hint_due(turn, turn.db_now):
+            continue
+        mine = (
+            rows.turns()
+            .filter(
+                pk=turn.pk, status=TurnStatus.READY, dispatched_at=turn.dispatched_at
+            )
+            .update(dispatched_at=DbNow())
+        )
+        if mine and dispatchers.wake(turn.pk):
+            # Only a hint that went out counts: an unreachable broker must not make
+            # the turn look as if no worker wanted it.
+            rows.turns().filter(pk=turn.pk, status=TurnStatus.READY).update(
+                hints=F("hints") + 1
+            )
+            announced += 1
+    return announced
+
+
+def _hints_until_unclaimed() -> int:
+    """Return how many announcements span the time after which a turn is unclaimed."""
+    spent, hints = timedelta(), 0
+    while spent < hitl_settings.unclaimed_after:
+        spent += min(hitl_settings.hint_after * 2**hints, hitl_settings.hint_max)
+        hints += 1
+    return hints
+
+
+def _give_up_on_unclaimed() -> int:
+    """Show a person the owed runs that were announced again and again for nobody."""
+    unclaimed = _owed().filter(
+        next_run_at__lte=db_now_plus(-hitl_settings.unclaimed_after),
+        hints__gte=_hints_until_unclaimed(),
+    )
+    return sum(
+        _unclaimed(turn) for turn in list(unclaimed.annotate(db_now=DbNow())[:BATCH])
+    )
+
+
+def _unclaimed(turn: Any) -> bool:
+    error = (
+        f"No worker takes agent `{turn.agent}` version {turn.agent_version}; "
+        f"it was announced {turn.hints} times."
+    )
+    event = turn_event(
+        turn,
+        EventType.TURN_NEEDS_ATTENTION,
+        actor=SYSTEM,
+        at=turn.db_now,
+        status=TurnStatus.NEEDS_ATTENTION,
+        detail={"error": error},
+    )
+
+    def work() -> bool:
+        moved = (
+            rows.turns()
+            .filter(
+                pk=turn.pk,
+                status=TurnStatus.READY,
+                fence=turn.fence,
+                hints=turn.hints,
+                events_count=turn.events_count,
+            )
+            .update(
+                status=TurnStatus.NEEDS_ATTENTION, last_error=error, **head(event)
+            )
+        )
+        if moved:
+            event.save(using=alias(), force_insert=True)
+        return bool(moved)
+
+    return run_atomic(work)

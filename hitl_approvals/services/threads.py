@@ -1,0 +1,45 @@
+"""One turn of a thread at a time: who waits, and who is next."""
+
+from __future__ import annotations
+
+from django.db.models import Exists, OuterRef
+
+from hitl_approvals.enums import TurnStatus
+from hitl_approvals.models import DbNow
+from hitl_approvals.services import rows
+
+
+def unblock_oldest(thread_key: str) -> bool:
+    """Let the oldest waiting turn of a thread try again; needless calls are harmless."""
+    oldest = (
+        rows.turns()
+        .filter(thread_key=thread_key, blocked=True, status=TurnStatus.READY)
+        .order_by("created_at", "pk")
+        .values_list("pk", flat=True)
+        .first()
+    )
+    if oldest is None:
+        return False
+    return (
+        rows.turns()
+        .filter(pk=oldest, blocked=True, status=TurnStatus.READY)
+        .update(blocked=False, next_run_at=DbNow(), dispatched_at=None)
+        == 1
+    )
+
+
+def unblock_orphans() -> int:
+    """Unblock the oldest waiting turn of every thread that no turn holds.
+
+    A holder may have ended between a claim that failed on it and the flag that the
+    claim then wrote; nobody else would ever look at that turn again.
+    """
+    holder = rows.turns().filter(active_thread=OuterRef("thread_key"))
+    waiting = (
+        rows.turns()
+        .filter(blocked=True, status=TurnStatus.READY)
+        .exclude(Exists(holder))
+        .values_list("thread_key", flat=True)
+        .distinct()
+    )
+    return sum(unblock_oldest(key) for key in list(waiting[:200]))

@@ -1,0 +1,80 @@
+"""How services open transactions: which database, how often to retry, and when not at all."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from django.db import OperationalError, connections, router, transaction
+
+from hitl_approvals.exceptions import UnsafeContext
+from hitl_approvals.models import AgentTurn
+
+T = TypeVar("T")
+
+RETRIES = 3
+_SQLSTATES = {"40P01", "40001"}
+_MYSQL_CODES = {1205, 1213}
+
+
+def alias() -> str:
+    """Return the one database alias that holds all our tables."""
+    return router.db_for_write(AgentTurn)
+
+
+def is_transient(error: OperationalError) -> bool:
+    """Tell whether the database gave up on a conflict that a retry may win."""
+    cause = error.__cause__
+    state = getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None)
+    if state in _SQLSTATES:
+        return True
+    if error.args and error.args[0] in _MYSQL_CODES:
+        return True
+    name = getattr(cause, "sqlite_errorname", "")
+    return name.startswith("SQLITE_BUSY") or name == "SQLITE_LOCKED"
+
+
+def run_atomic(work: Callable[[], T], *, durable: bool = False) -> T:
+    """Run `work` in a transaction; retry conflicts when this is the outermost one.
+
+    `work` may run several times, so it must not change anything but rows.
+
+    Args:
+        work: Reads nothing before its first write.
+        durable: Refuse to be part of a caller's transaction.
+
+    Raises:
+        RuntimeError: `durable` inside another transaction.
+        OperationalError: The conflict outlived the retries.
+    """
+    using = alias()
+    outermost = not connections[using].in_atomic_block
+    attempt = 0
+    while True:
+        try:
+            with transaction.atomic(using=using, durable=durable):
+                return work()
+        except OperationalError as error:
+            if not outermost or attempt == RETRIES or not is_transient(error):
+                raise
+        attempt += 1
+        # Two that met once would meet again in lockstep.
+        time.sleep(random.uniform(0, 0.02 * 2**attempt))  # noqa: S311  not a secret
+
+
+def refuse_inside_transaction(what: str) -> None:
+    """Raise unless no transaction is open, Django's `TestCase` excepted.
+
+    Raises:
+        UnsafeContext: An agent would run inside somebody's transaction: a rollback
+            there would forget effects that happened.
+    """
+    connection = connections[alias()]
+    blocks = connection.atomic_blocks
+    if blocks and not blocks[-1]._from_testcase:  # noqa: SLF001  Django's own marker
+        raise UnsafeContext(
+            f"{what} must not be called inside transaction.atomic(): the agent's "
+            "effects would outlive a rollback. Call it after the commit."
+        )

@@ -1,0 +1,331 @@
+"""The life of a turn as rows: created, claimed, kept, released, ended."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from hitl_approvals.types import Person
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q
+
+from hitl_approvals import canonical, dispatchers
+from hitl_approvals.conf import hitl_settings
+from hitl_approvals.enums import EventType, TurnStatus
+from hitl_approvals.exceptions import KeyReused, LeaseLost
+from hitl_approvals.models import AgentTurn, DbNow, db_now_plus
+from hitl_approvals.services import rows, threads
+from hitl_approvals.services.clock import DbClock
+from hitl_approvals.services.closing import cancel_leftovers
+from hitl_approvals.services.events import SYSTEM, head, turn_event
+from hitl_approvals.services.run import Run, fenced, flush, flushed, load
+from hitl_approvals.services.transactions import alias, run_atomic
+
+NOT_LEASED: dict[str, Any] = {"lease_token": None, "lease_until": None}
+
+
+def create(
+    *,
+    agent: str,
+    agent_version: str,
+    input: Any,  # noqa: A002  the word of the design
+    thread_id: str | None = None,
+    key: str | None = None,
+    requested_by: Person | None = None,
+    execute_options: Any = None,
+    claimed: bool = False,
+) -> tuple[AgentTurn, bool]:
+    """Insert a turn, claimed by the caller or owed to any worker.
+
+    Joins the caller's transaction. The same `key` with the same content finds the turn
+    that is there.
+
+    Returns:
+        The turn, and whether it was made now.
+
+    Raises:
+        KeyReused: The key stands for another request.
+        PayloadRejected: Input or options are not JSON, too large or too deep.
+    """
+    limits = {
+        "max_bytes": hitl_settings.max_payload_bytes,
+        "max_depth": hitl_settings.max_depth,
+    }
+    label = requested_by.get_username() if requested_by is not None else ""
+    body = canonical.dumps([agent, input, thread_id, execute_options, label], **limits)
+    turn = AgentTurn(
+        agent=agent,
+        agent_version=agent_version,
+        input=input,
+        execute_options=execute_options,
+        start_key=None if key is None else canonical.key_digest("start", key),
+        start_digest=canonical.digest(body),
+        max_attempts=hitl_settings.max_attempts,
+        requested_by=requested_by,
+        requested_by_label=label[:255],
+    )
+    turn.thread_id = thread_id or str(turn.pk)
+    turn.thread_key = canonical.key_digest("thread", turn.thread_id)
+    if claimed:
+        turn.status = TurnStatus.RUNNING
+        turn.fence = turn.attempts = 1
+        turn.active_thread = turn.thread_key
+        turn.lease_token = uuid4()
+        turn.lease_until = db_now_plus(hitl_settings.lease)  # type: ignore[assignment]
+    else:
+        turn.next_run_at = turn.dispatched_at = DbNow()  # type: ignore[assignment]
+    try:
+        with transaction.atomic(using=alias()):
+            turn.save(using=alias(), force_insert=True)
+    except IntegrityError as error:
+        return _collided(turn, error)
+    if not claimed:
+        wake(turn.pk)
+    return turn, True
+
+
+def _collided(turn: AgentTurn, error: IntegrityError) -> tuple[AgentTurn, bool]:
+    """Find whether the start key or the thread was taken, and answer accordingly."""
+    if turn.start_key is not None:
+        found = rows.turns().filter(start_key=turn.start_key).first()
+        if found is not None:
+            if found.start_digest != turn.start_digest:
+                raise KeyReused(
+                    "This key already started another turn; use a new key.",
+                    turn_id=str(found.pk),
+                )
+            return found, False
+    if turn.status != TurnStatus.RUNNING:
+        raise error
+    # The thread is busy: the turn waits its turn like any other.
+    turn.status = TurnStatus.READY
+    turn.fence = turn.attempts = 0
+    turn.active_thread = turn.lease_token = turn.lease_until = None
+    turn.next_run_at = turn.dispatched_at = DbNow()  # type: ignore[assignment]
+    turn.blocked = True
+    with transaction.atomic(using=alias()):
+        turn.save(using=alias(), force_insert=True)
+    return turn, True
+
+
+def wake(turn_id: UUID) -> None:
+    """Announce, after the commit, that a run may be owed. Losing this costs a sweep."""
+
+    def announce() -> None:
+        dispatchers.wake(turn_id)
+
+    transaction.on_commit(announce, using=alias(), robust=True)
+
+
+def adopt(turn: AgentTurn) -> Run:
+    """Return the run of a turn that was just created as claimed."""
+    fresh = rows.turns().filter(pk=turn.pk).annotate(db_now=DbNow()).get()
+    return Run(turn=fresh, fence=fresh.fence, clock=DbClock(fresh.db_now))
+
+
+def claim(turn_id: UUID | str, runnable: Iterable[tuple[str, str]]) -> Run | None:
+    """Take an owed run, or find nothing: then the hint is dropped, not an error.
+
+    Args:
+        turn_id: The turn that a hint or the sweeper named.
+        runnable: The pairs of agent and version that this process has registered.
+
+    Returns:
+        The run with its journal, or None if there is nothing to do here.
+    """
+    mine = Q(pk__in=[])
+    for agent, version in runnable:
+        mine |= Q(agent=agent, agent_version=version)
+    token = uuid4()
+    due = rows.turns().filter(
+        mine,
+        pk=turn_id,
+        status=TurnStatus.READY,
+        blocked=False,
+        next_run_at__lte=DbNow(),
+        attempts__lt=F("max_attempts"),
+    )
+
+    def take() -> int:
+        return due.update(
+            status=TurnStatus.RUNNING,
+            fence=F("fence") + 1,
+            lease_token=token,
+            lease_until=db_now_plus(hitl_settings.lease),
+            attempts=F("attempts") + 1,
+            active_thread=F("thread_key"),
+            hints=0,
+        )
+
+    try:
+        taken = run_atomic(take, durable=True)
+    except IntegrityError:
+        # Another turn holds the thread. Flagged outside the failed statement.
+        rows.turns().filter(pk=turn_id, status=TurnStatus.READY).update(blocked=True)
+        return None
+    if not taken:
+        return None
+    turn = (
+        rows.turns()
+        .filter(pk=turn_id, lease_token=token)
+        .annotate(db_now=DbNow())
+        .first()
+    )
+    if turn is None:
+        return None
+    run = Run(turn=turn, fence=turn.fence, clock=DbClock(turn.db_now), resumed=True)
+    load(run)
+    return run
+
+
+def extend_lease(turn_id: UUID, fence: int) -> bool:
+    """Extend the lease of a running turn; False is a lost lease."""
+    return (
+        rows.turns()
+        .filter(pk=turn_id, status=TurnStatus.RUNNING, fence=fence)
+        .update(lease_until=db_now_plus(hitl_settings.lease))
+        == 1
+    )
+
+
+def backoff(attempts: int) -> timedelta:
+    """Return the wait after `attempts` failed ones: doubling, bounded, with jitter."""
+    first, most = hitl_settings.backoff, hitl_settings.backoff_max
+    wait = min(first * 2 ** min(max(attempts - 1, 0), 30), most)
+    return wait * random.uniform(0.8, 1.2)  # noqa: S311  spreads retries, no secret
+
+
+def release(run: Run, error: str, *, wait: timedelta | None = None) -> TurnStatus:
+    """Give the turn back after an error, or to a person when its attempts are used up.
+
+    Args:
+        run: The run that ends.
+        error: What happened, for the operator.
+        wait: Time until the next attempt; the backoff when not given.
+
+    Raises:
+        LeaseLost: The turn is not this run's any more.
+    """
+    if run.turn.attempts >= run.turn.max_attempts:
+        return need_attention(run, error)
+
+    def work() -> None:
+        fenced(
+            run,
+            status=TurnStatus.READY,
+            next_run_at=db_now_plus(backoff(run.turn.attempts) if wait is None else wait),
+            dispatched_at=None,
+            last_error=error,
+            **NOT_LEASED,
+        )
+        rows.events().bulk_create(flush(run))
+
+    run_atomic(work, durable=True)
+    flushed(run)
+    return TurnStatus.READY
+
+
+def need_attention(run: Run, error: str) -> TurnStatus:
+    """Stop the turn visibly: only a person moves it from here.
+
+    Raises:
+        LeaseLost: The turn is not this run's any more.
+    """
+    event = turn_event(
+        run.turn,
+        EventType.TURN_NEEDS_ATTENTION,
+        actor=SYSTEM,
+        at=run.clock.now(),
+        status=TurnStatus.NEEDS_ATTENTION,
+        detail={"error": error},
+    )
+
+    def work() -> None:
+        fenced(
+            run,
+            status=TurnStatus.NEEDS_ATTENTION,
+            last_error=error,
+            **NOT_LEASED,
+            **head(event),
+        )
+        rows.events().bulk_create([*flush(run), event])
+
+    run_atomic(work, durable=True)
+    flushed(run)
+    return TurnStatus.NEEDS_ATTENTION
+
+
+def complete(run: Run, output: Any) -> TurnStatus:
+    """End the turn with its output.
+
+    Raises:
+        LeaseLost: The turn is not this run's any more.
+        PayloadRejected: The output is not JSON, too large or too deep.
+    """
+    canonical.dumps(
+        output,
+        max_bytes=hitl_settings.max_payload_bytes,
+        max_depth=hitl_settings.max_depth,
+    )
+    return _end(run, TurnStatus.COMPLETED, EventType.TURN_COMPLETED, output=output)
+
+
+def fail(run: Run, error: str) -> TurnStatus:
+    """End the turn because its agent says that it must not be retried.
+
+    Raises:
+        LeaseLost: The turn is not this run's any more.
+    """
+    return _end(run, TurnStatus.FAILED, EventType.TURN_FAILED, error=error)
+
+
+def _end(run: Run, status: TurnStatus, type_: EventType, **changes: Any) -> TurnStatus:
+    at = run.clock.now()
+    event = turn_event(
+        run.turn,
+        type_,
+        actor=SYSTEM,
+        at=at,
+        status=status,
+        detail={"error": changes["error"]} if changes.get("error") else None,
+    )
+
+    def work() -> None:
+        fenced(
+            run,
+            status=status,
+            active_thread=None,
+            finished_at=DbNow(),
+            **changes,
+            **NOT_LEASED,
+            **head(event),
+        )
+        resolving = {one.interrupt.pk for one in run.resolutions}
+        written = flush(run)
+        written += cancel_leftovers(
+            [row for row in run.interrupts.values() if row.pk not in resolving], at=at
+        )
+        rows.events().bulk_create([*written, event])
+        threads.unblock_oldest(run.turn.thread_key)
+
+    run_atomic(work, durable=True)
+    flushed(run)
+    return status
+
+
+__all__ = [
+    "LeaseLost",
+    "adopt",
+    "backoff",
+    "claim",
+    "complete",
+    "create",
+    "extend_lease",
+    "fail",
+    "need_attention",
+    "release",
+    "wake",
+]

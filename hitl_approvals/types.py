@@ -1,0 +1,61 @@
+"""Frozen values that cross layers. Holds no behavior beyond construction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+from uuid import UUID
+
+class Person(Protocol):
+    """What we need of a user; any swapped user model with permissions has it."""
+
+    pk: Any
+    is_active: bool
+
+    def has_perm(self, perm: str, obj: Any = None) -> bool: ...
+
+    def get_username(self) -> str: ...
+
+
+JSONValue: TypeAlias = (
+    "None | bool | int | float | str | Sequence[JSONValue] | Mapping[str, JSONValue]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CallInfo:
+    """One tool call as a policy predicate sees it."""
+
+    tool_name: str
+    description: str
+    args: Mapping[str, Any]
+    """Argument values coerced by the tool's signature; absent where a default applies."""
+    agent: str
+    turn_id: str
+    thread_id: str
+    trip: int
+    """How many batches of calls this turn made before this one, from 0."""
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ActorInfo:
+    """Who acted, as text that outlives the account."""
+
+    user_id: str
+    """Primary key of the user as text; empty for the system."""
+    label: str
+    via: str
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionReceipt:
+    """What the caller of `services.decide` is told."""
+
+    interrupt_id: UUID
+    turn_id: UUID | None
+    decision: str
+    revision: int
+    replayed: bool = False
+    """True when the same request was already stored and nothing was written now."""
