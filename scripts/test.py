@@ -19,20 +19,18 @@ import subprocess
 import sys
 import time
 import tomllib
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from tests.servers.postgresql import postgresql
 from tests.servers.redis import redis_server
 from tests.servers.service import ServerMissingError, Service, in_ci
 from tests.workspace import ROOT, remove_abandoned_files, run_name
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
-
-COVERAGE = ROOT / ".artifacts" / "coverage"
+COVERAGE_DATA = ROOT / ".artifacts" / "coverage" / "data"
+"""Every process adds an ending of its own to this name."""
 DATABASE_FREE = ("tests/architecture", "tests/unit")
 """Tests that no database can change: they run once, on SQLite."""
 SUITE_SECONDS = 480
@@ -127,8 +125,7 @@ def run_pytest(
     """Run pytest, passing its output on but for the closing line."""
     command = [sys.executable]
     if coverage:
-        data = COVERAGE / f".coverage.{run.settings}"
-        command += ["-m", "coverage", "run", f"--data-file={data}"]
+        command += ["-m", "coverage", "run", f"--data-file={COVERAGE_DATA}"]
     command += ["-m", "pytest", f"--ds=tests.settings.{run.settings}"]
     command += ["--color=yes"] if sys.stdout.isatty() else []
     _headline(run.label)
@@ -160,12 +157,10 @@ def report_coverage() -> None:
     """Combine what every run and every child process measured, and print it."""
     _headline("coverage of the package")
     coverage = [sys.executable, "-m", "coverage"]
-    total = f"--data-file={COVERAGE / 'total'}"
-    combined = subprocess.run(
-        [*coverage, "combine", "--quiet", total, str(COVERAGE)], cwd=ROOT, check=False
-    )
+    data = f"--data-file={COVERAGE_DATA}"
+    combined = subprocess.run([*coverage, "combine", "--quiet", data], cwd=ROOT)
     if combined.returncode == 0:
-        subprocess.run([*coverage, "report", total], cwd=ROOT, check=False)
+        subprocess.run([*coverage, "report", data], cwd=ROOT)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -177,8 +172,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _stop)
     remove_abandoned_files()
     run_name()  # named here, so that the children of every run inherit it
-    shutil.rmtree(COVERAGE, ignore_errors=True)
-    COVERAGE.mkdir(parents=True)
+    shutil.rmtree(COVERAGE_DATA.parent, ignore_errors=True)
+    COVERAGE_DATA.parent.mkdir(parents=True)
     started = time.monotonic()
     whole_suite = options.suite is None and not extra
 
