@@ -7,7 +7,8 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.core import checks
+from django.core.checks import CheckMessage, Error, Tags, register
 from django.db import connections, router
 
 from hitl_approvals.conf import DEFAULTS, hitl_settings
@@ -20,7 +21,7 @@ def check_settings(
 ) -> list[CheckMessage]:
     """Check the `HITL_APPROVALS` dict key by key."""
     found: list[CheckMessage] = []
-    raw = hitl_settings.raw
+    raw: Any = hitl_settings.raw
     if not isinstance(raw, dict):
         return [
             Error(
@@ -126,7 +127,7 @@ def check_database(
     if mode.upper() in ("IMMEDIATE", "EXCLUSIVE"):
         return []
     return [
-        Warning(
+        checks.Warning(
             "SQLite runs without transaction_mode IMMEDIATE.",
             hint=(
                 "Set OPTIONS = {'transaction_mode': 'IMMEDIATE', 'timeout': 20, "

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any
 from uuid import UUID
 
 from hitl_approvals.agents import base
 from hitl_approvals.conf import hitl_settings
+from hitl_approvals.decisions import Decision
+from hitl_approvals.enums import Door
 from hitl_approvals.exceptions import (
     AgentNotFound,
+    InterruptNotFound,
     LeaseLost,
     RunDeferred,
     RunDiverged,
+    TransitionNotAllowed,
     TurnFailed,
 )
 from hitl_approvals.heartbeat import Heartbeat
 from hitl_approvals.models import AgentTurn
 from hitl_approvals.registry import AgentDefinition, registry
 from hitl_approvals.services import turns
+from hitl_approvals.services.decisions import decide
 from hitl_approvals.services.run import Run
 from hitl_approvals.services.suspension import suspend
 from hitl_approvals.services.transactions import refuse_inside_transaction
-from hitl_approvals.types import Person
+from hitl_approvals.types import AlreadyResolved, Applied, Person
 
 logger = logging.getLogger("hitl_approvals")
 
@@ -98,6 +104,47 @@ def run_turn(turn_id: UUID | str) -> str:
     if run is None:
         return DROPPED
     return _perform(run, registry.agents[run.turn.agent])
+
+
+def resume(
+    interrupt_id: UUID | str,
+    decision: Decision | Mapping[str, Any],
+    *,
+    by: Person | None = None,
+    via: str = Door.PYTHON,
+) -> Applied | AlreadyResolved:
+    """Decide, and if it was the turn's last open decision, run the turn here.
+
+    Args:
+        interrupt_id: The row to decide.
+        decision: As for `services.decide`.
+        by: Who decides; None is trusted code, recorded as `system`.
+        via: The door, for the audit trail.
+
+    Returns:
+        `Applied` with the turn's output and how many siblings still wait, or
+        `AlreadyResolved` if there was nothing left to decide.
+
+    Raises:
+        TypeError: The decision is malformed.
+        UnsafeContext: A transaction is open.
+        HitlApprovalsError: The decision was refused; nothing was stored.
+    """
+    refuse_inside_transaction("resume()")
+    try:
+        receipt = decide(interrupt_id, decision, by=by, via=via)
+    except (InterruptNotFound, TransitionNotAllowed):
+        return AlreadyResolved(interrupt_id=str(interrupt_id))
+    assert receipt.turn_id is not None  # noqa: S101  decide refuses remote rows
+    run_turn(receipt.turn_id)
+    turn = AgentTurn.objects.get(pk=receipt.turn_id)
+    return Applied(
+        interrupt_id=str(receipt.interrupt_id),
+        decision=receipt.decision,
+        result=turn.output,
+        status=turn.status,
+        waiting=turn.undecided,
+    )
 
 
 def _perform(run: Run, definition: AgentDefinition) -> str:

@@ -32,7 +32,7 @@ def _open_queues(user: Person) -> QuerySet[ReviewQueue]:
     """Queues without members, and those that the user belongs to."""
     users = ReviewQueue.users.through.objects.filter(reviewqueue=OuterRef("pk"))
     groups = ReviewQueue.groups.through.objects.filter(reviewqueue=OuterRef("pk"))
-    own_groups = Group.objects.filter(user=user).values("pk")
+    own_groups = Group.objects.filter(user=user.pk).values("pk")
     everyone = ~Exists(users) & ~Exists(groups)
     member = Exists(users.filter(**{_user_field(): user.pk})) | Exists(
         groups.filter(group__in=own_groups)
@@ -42,7 +42,7 @@ def _open_queues(user: Person) -> QuerySet[ReviewQueue]:
 
 def _user_field() -> str:
     """Name of the through table's column for the (possibly swapped) user model."""
-    return ReviewQueue.users.field.m2m_reverse_field_name()  # type: ignore[attr-defined,no-any-return]
+    return ReviewQueue.users.field.m2m_reverse_field_name()
 
 
 def _may_see_any(user: Person) -> bool:
@@ -154,7 +154,9 @@ def require_administer_turn(user: Person | None, turn: AgentTurn) -> None:
     """
     if user is None:
         return
-    if user.is_active and (user.has_perm(ADMINISTER) or turn.requested_by_id == user.pk):
+    if user.is_active and (
+        user.has_perm(ADMINISTER) or turn.requested_by_id == user.pk
+    ):
         return
     if not turns_visible_to(user).filter(pk=turn.pk).exists():
         raise TurnNotFound

@@ -11,7 +11,11 @@ from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from hitl_approvals.enums import DecisionType, ToolMode
-from hitl_approvals.exceptions import HitlConfigurationError, NotInTurn
+from hitl_approvals.exceptions import (
+    HitlConfigurationError,
+    NotInTurn,
+    ToolFailed,
+)
 from hitl_approvals.schemas import ToolSignature
 
 P = ParamSpec("P")
@@ -44,8 +48,9 @@ class Tool(Generic[P, R]):
         self.retention = _delta(declared.pop("retention"))
         self.lookup: Callable[..., Any] | None = declared.pop("lookup")
         self.timeout = _delta(declared.pop("timeout"))
-        self.clean_errors: tuple[type[Exception], ...] = tuple(
-            declared.pop("clean_errors")
+        self.clean_errors: tuple[type[Exception], ...] = (
+            ToolFailed,
+            *declared.pop("clean_errors"),
         )
         self.precondition: Callable[..., Any] | None = declared.pop("precondition")
         self.allowed_decisions = _decisions(
@@ -279,7 +284,7 @@ def agent(
     Raises:
         HitlConfigurationError: The name is taken, or something is not a tool.
     """
-    given = list(tools)
+    given: list[Any] = list(tools)
     wrong = [one for one in given if not isinstance(one, Tool)]
     if wrong:
         raise HitlConfigurationError(

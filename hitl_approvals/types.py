@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 from uuid import UUID
 
+
 class Person(Protocol):
     """What we need of a user; any swapped user model with permissions has it."""
 
@@ -19,7 +20,7 @@ class Person(Protocol):
 
 
 JSONValue: TypeAlias = (
-    "None | bool | int | float | str | Sequence[JSONValue] | Mapping[str, JSONValue]"
+    "bool | int | float | str | Sequence[JSONValue] | Mapping[str, JSONValue] | None"
 )
 
 
@@ -59,3 +60,23 @@ class DecisionReceipt:
     revision: int
     replayed: bool = False
     """True when the same request was already stored and nothing was written now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A decision was recorded, and the turn ran as far as it could."""
+
+    interrupt_id: str
+    decision: str
+    result: Any
+    """The turn's output; None while it is not completed."""
+    status: str
+    waiting: int
+    """Siblings of the same turn that still wait for a decision."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyResolved:
+    """There was nothing left to decide: unknown, decided or withdrawn."""
+
+    interrupt_id: str

@@ -209,6 +209,7 @@ class FunctionAgent:
         turn = Turn(run, self._definition)
         gate = turn._gate  # noqa: SLF001  the turn is this module's own
         token = current_gate.set(gate)
+        output = None
         try:
             output = self._definition.target(turn, given)
         except InterruptSuspended:

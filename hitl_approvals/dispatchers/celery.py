@@ -49,9 +49,7 @@ def wake(turn_id: UUID) -> bool:
     thread.start()
     thread.join(hitl_settings.publish_timeout)
     if thread.is_alive():
-        logger.warning(
-            "The broker is slow; turn %s may wait for the sweeper.", turn_id
-        )
+        logger.warning("The broker is slow; turn %s may wait for the sweeper.", turn_id)
     elif failures:
         logger.warning(
             "The broker refused turn %s (%s); the sweeper will announce it again.",

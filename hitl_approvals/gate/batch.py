@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from hitl_approvals import canonical, results
 from hitl_approvals.enums import (
@@ -27,6 +28,17 @@ from hitl_approvals.services.run import Run
 from hitl_approvals.services.suspension import Doubt, Request, suspend
 
 Messages = Sequence[Any] | None
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Unanswered:
+    """What is open at the end of a batch."""
+
+    doubts: list[Doubt] = field(default_factory=list)
+    lapsed: list[PendingInterrupt] = field(default_factory=list)
+    later: str = ""
+    """Why a call could not be started, if one could not."""
 
 
 class Gate:
@@ -74,8 +86,7 @@ class Gate:
         raw = {"name": tool.name, "args": tool.signature.dump_args(args)}
         if tool.name not in self.tools:
             self.tools = {**self.tools, tool.name: tool}
-        call = self._guarded(lambda: self._one(raw))
-        message, found = call
+        message, found = self._guarded(lambda: self._one(raw))
         if message["status"] != results.OK or found.step is None:
             raise ApprovalRejected(tool.name, message["content"])
         return tool.signature.load_result(found.step.result)
@@ -96,7 +107,7 @@ class Gate:
         """
         return self._guarded(lambda: self._ask(payload, response_schema, key))
 
-    def _guarded(self, work: Callable[[], Any]) -> Any:
+    def _guarded(self, work: Callable[[], T]) -> T:
         if self.stopped is not None:
             raise self.stopped
         token = current_gate.set(None)
@@ -134,41 +145,54 @@ class Gate:
             )
 
         while True:
-            doubts: list[Doubt] = []
-            lapsed: list[PendingInterrupt] = []
-            later = False
             for call in calls:
                 self._attach(call)
-            for gated in (False, True):
-                if gated:
-                    new = [c for c in calls if c.gated and c.interrupt is None]
-                    if new:
-                        self._stop(suspend(
-                            self.run, requests=[ask_for(c) for c in new], doubts=doubts
-                        ))
-                        break
-                for call in calls:
-                    if call.key in told or call.gated is not gated:
-                        continue
-                    outcome = self._answer(call)
-                    if not isinstance(outcome, Open):
-                        told[call.key] = outcome
-                    elif outcome is Open.DOUBT:
-                        assert call.step is not None  # noqa: S101  only a begun call
-                        doubts.append(Doubt(call.step, call.interrupt, ask_for(call)))
-                    elif outcome is Open.LAPSED:
-                        assert call.interrupt is not None  # noqa: S101  only gated ones
-                        lapsed.append(call.interrupt)
-                    else:
-                        later = True
-            else:
-                if doubts or lapsed:
-                    self._stop(suspend(self.run, doubts=doubts, lapsed=lapsed))
-                    continue
-                if later:
-                    raise RunDeferred("A call could not be started yet.")
-                self.trip += 1
-                return [(told[call.key], call) for call in calls]
+            open_ = _Unanswered()
+            self._run_free(calls, told, open_, ask_for)
+            new = [call for call in calls if call.gated and call.interrupt is None]
+            if new:
+                requests = [ask_for(call) for call in new]
+                self._stop(suspend(self.run, requests=requests, doubts=open_.doubts))
+            self._run_gated(calls, told, open_, ask_for)
+            if open_.doubts or open_.lapsed:
+                self._stop(suspend(self.run, doubts=open_.doubts, lapsed=open_.lapsed))
+                # Somebody recorded what looked open: go on from the rows as they are.
+                continue
+            if open_.later:
+                raise RunDeferred(open_.later)
+            self.trip += 1
+            return [(told[call.key], call) for call in calls]
+
+    def _run_free(self, calls: Sequence[Call], *rest: Any) -> None:
+        for call in calls:
+            if not call.gated:
+                self._run(call, *rest)
+
+    def _run_gated(self, calls: Sequence[Call], *rest: Any) -> None:
+        for call in calls:
+            if call.gated:
+                self._run(call, *rest)
+
+    def _run(
+        self,
+        call: Call,
+        told: dict[str, dict[str, Any]],
+        open_: _Unanswered,
+        ask_for: Callable[[Call], Request],
+    ) -> None:
+        """Answer one call, or note why it has no answer yet."""
+        if call.key in told:
+            return
+        outcome = self._answer(call)
+        if not isinstance(outcome, Open):
+            told[call.key] = outcome
+        elif outcome is Open.LAPSED and call.interrupt is not None:
+            open_.lapsed.append(call.interrupt)
+        elif outcome is Open.DOUBT and call.step is not None:
+            open_.doubts.append(Doubt(call.step, call.interrupt, ask_for(call)))
+        else:
+            error = "" if call.step is None else call.step.error
+            open_.later = f"`{call.name}` could not be started yet. {error}".strip()
 
     def _stop(self, waiting: Sequence[Any]) -> None:
         """End the run here, unless nothing turned out to wait."""
@@ -278,7 +302,10 @@ def _question(
             "payload": payload,
             "response_schema": None if schema is None else dict(schema),
             "context": {"asked": run.turn.input, "messages": [], "metadata": {}},
-            "allowed_decisions": [DecisionType.RESPOND.value, DecisionType.REJECT.value],
+            "allowed_decisions": [
+                DecisionType.RESPOND.value,
+                DecisionType.REJECT.value,
+            ],
             "policy": {"gated": True, "why": "the agent asks a question", "tags": []},
         },
     )

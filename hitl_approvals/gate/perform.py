@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import Enum
 from typing import Any
 
@@ -26,13 +25,12 @@ from hitl_approvals.exceptions import (
     PayloadRejected,
     RunDiverged,
     RunError,
-    ToolFailed,
     ToolNotStarted,
 )
 from hitl_approvals.gate.calls import Call, coerced
 from hitl_approvals.models import PendingInterrupt, TurnStep
 from hitl_approvals.registry import Tool
-from hitl_approvals.services import effects
+from hitl_approvals.services import effects, transactional
 from hitl_approvals.services.run import Run
 
 NOT_RUN = (ToolNotStarted, ConnectionRefusedError)
@@ -126,7 +124,9 @@ def _told(call: Call, step: TurnStep) -> dict[str, Any]:
 
 
 def _may_run(call: Call) -> str:
-    return call.args_digest if call.interrupt is None else call.interrupt.decision_digest
+    return (
+        call.args_digest if call.interrupt is None else call.interrupt.decision_digest
+    )
 
 
 def _approved_values(call: Call, tool: Tool[Any, Any]) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def _read_only(
 ) -> dict[str, Any]:
     try:
         result = _dumped(tool, _called(tool, values, None))
-    except (ToolFailed, *tool.clean_errors) as error:
+    except tool.clean_errors as error:
         status, outcome = StepStatus.FAILED, OutcomeStatus.FAILED
         result = {"text": str(error)}
     else:
@@ -226,8 +226,8 @@ def _transactional(
         return _dumped(tool, _called(tool, values, step))
 
     try:
-        effects.run_transactional(run, step, body, digest_run=_may_run(call))
-    except effects.BodyFailed as failure:
+        transactional.run_body(run, step, body, digest_run=_may_run(call))
+    except transactional.BodyFailed as failure:
         error = failure.error
         effects.record_clean_failure(
             run,
@@ -256,7 +256,7 @@ def _effectful(
     deadline = run.clock.now() + timeout
     try:
         value = _called(tool, values, step, deadline)
-    except (ToolFailed, *tool.clean_errors) as error:
+    except tool.clean_errors as error:
         return _recorded(
             run,
             call,
@@ -390,8 +390,6 @@ def _for_operator(error: Exception) -> str:
 
 def _for_model(error: Exception, tool: Tool[Any, Any]) -> str:
     """Return what the model may read: a tool's own words, else only the class."""
-    if isinstance(error, (ToolFailed, *tool.clean_errors)):
+    if isinstance(error, tool.clean_errors):
         return str(error)
     return f"({type(error).__name__})"
-
-

@@ -50,9 +50,7 @@ class InterruptEvent(models.Model):
             ),
         ]
         indexes = [
-            models.Index(
-                fields=["turn_id", "sequence"], name="hitl_event_turn_idx"
-            ),
+            models.Index(fields=["turn_id", "sequence"], name="hitl_event_turn_idx"),
             models.Index(fields=["type", "at"], name="hitl_event_type_idx"),
         ]
 

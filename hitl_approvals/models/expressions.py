@@ -6,7 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import DateTimeField, DurationField, ExpressionWrapper, Func, Value
+from django.db.models import (
+    DateTimeField,
+    DurationField,
+    ExpressionWrapper,
+    Func,
+    Value,
+)
 from django.db.models.sql.compiler import SQLCompiler
 
 
@@ -36,12 +42,10 @@ class DbNow(Func):
     def as_mysql(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any
     ) -> tuple[str, Any]:
-        return self.as_sql(
-            compiler, connection, template="UTC_TIMESTAMP(6)", **context
-        )
+        return self.as_sql(compiler, connection, template="UTC_TIMESTAMP(6)", **context)
 
 
-def db_now_plus(delta: timedelta) -> ExpressionWrapper:
+def db_now_plus(delta: timedelta) -> Any:
     """Return the expression for a moment `delta` from the database's now."""
     return ExpressionWrapper(
         DbNow() + Value(delta, output_field=DurationField()),

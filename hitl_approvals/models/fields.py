@@ -27,6 +27,12 @@ class CanonicalJSONField(TextField):
     database. Text holds the same bytes everywhere, so a digest over it stays true.
     """
 
+    if TYPE_CHECKING:
+        # What django-stubs reads: any JSON value may be set and read.
+        _pyi_private_set_type: Any
+        _pyi_private_get_type: Any
+        _pyi_lookup_exact_type: Any
+
     def from_db_value(
         self, value: str | None, expression: Any, connection: BaseDatabaseWrapper
     ) -> Any:

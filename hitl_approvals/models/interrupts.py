@@ -117,7 +117,11 @@ class PendingInterrupt(models.Model):
     consume_key = models.CharField(max_length=64, null=True, editable=False)
     outcome_due = models.DateTimeField(null=True)
     outcome_status = models.CharField(
-        _("outcome"), max_length=24, choices=OutcomeStatus.choices, default="", blank=True
+        _("outcome"),
+        max_length=24,
+        choices=OutcomeStatus.choices,
+        default="",
+        blank=True,
     )
     outcome = CanonicalJSONField(null=True)
     resolved_at = models.DateTimeField(_("resolved"), null=True)
@@ -203,10 +207,7 @@ class PendingInterrupt(models.Model):
             models.CheckConstraint(
                 condition=Q(decision__isnull=True)
                 | Q(decision=DecisionType.EDIT, decision_args_text__isnull=False)
-                | (
-                    ~Q(decision=DecisionType.EDIT)
-                    & Q(decision_args_text__isnull=True)
-                ),
+                | (~Q(decision=DecisionType.EDIT) & Q(decision_args_text__isnull=True)),
                 name="hitl_int_edit_check",
             ),
             models.CheckConstraint(

@@ -120,7 +120,9 @@ class AgentTurn(models.Model):
         indexes = [
             models.Index(fields=["status", "next_run_at"], name="hitl_turn_due_idx"),
             models.Index(fields=["status", "lease_until"], name="hitl_turn_lease_idx"),
-            models.Index(fields=["thread_key", "created_at"], name="hitl_turn_thread_idx"),
+            models.Index(
+                fields=["thread_key", "created_at"], name="hitl_turn_thread_idx"
+            ),
             models.Index(fields=["created_at"], name="hitl_turn_created_idx"),
         ]
 

@@ -29,9 +29,7 @@ def cancel_leftovers(
     Returns:
         The events, for the caller to insert in the same transaction.
     """
-    under_way = rows.steps().filter(
-        interrupt=OuterRef("pk"), status=StepStatus.STARTED
-    )
+    under_way = rows.steps().filter(interrupt=OuterRef("pk"), status=StepStatus.STARTED)
     open_ = (InterruptStatus.PENDING, InterruptStatus.DECIDED)
     written = []
     for row in sorted(candidates, key=lambda row: row.pk):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from hitl_approvals.types import Person
 from django.core.exceptions import ValidationError
 from django.db.models import Case, F, Q, Value, When
 
@@ -16,40 +14,32 @@ from hitl_approvals import canonical, permissions
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.decisions import (
     Decision,
-    Edit,
-    Reject,
-    Respond,
     decision_body,
     parse_decision,
 )
 from hitl_approvals.enums import (
     DecisionType,
     EventType,
-    InterruptKind,
     InterruptStatus,
     TurnStatus,
 )
 from hitl_approvals.exceptions import (
     AlreadyDecided,
-    DecisionNotAllowed,
     HitlApprovalsError,
     InterruptCancelled,
     InterruptExpired,
     InterruptNotFound,
     KeyReused,
-    PayloadRejected,
-    SnapshotMismatch,
     StaleReview,
     TransitionNotAllowed,
 )
 from hitl_approvals.models import DbNow, InterruptEvent, PendingInterrupt, db_now_plus
-from hitl_approvals.registry import registry
-from hitl_approvals.schemas import validate_against
 from hitl_approvals.services import rows
 from hitl_approvals.services.events import SYSTEM, actor_of, head, interrupt_event
 from hitl_approvals.services.transactions import run_atomic
 from hitl_approvals.services.turns import wake
-from hitl_approvals.types import ActorInfo, DecisionReceipt
+from hitl_approvals.services.verdicts import Verdict, translate
+from hitl_approvals.types import ActorInfo, DecisionReceipt, Person
 
 EVENT_OF = {
     DecisionType.APPROVE: EventType.APPROVED,
@@ -62,16 +52,6 @@ EVENT_OF = {
 
 class _Lost(Exception):
     """The conditional update found another row than the one that was read."""
-
-
-@dataclass(slots=True)
-class _Verdict:
-    """A decision translated into the columns that it sets."""
-
-    type: DecisionType
-    columns: dict[str, Any]
-    may_run: str = ""
-    """Digest of the arguments that may run now."""
 
 
 def decide(
@@ -126,7 +106,7 @@ def decide(
             seen=revision,
             current=row.revision,
         )
-    verdict = _translate(row, parsed)
+    verdict = translate(row, parsed)
     extra = {
         "decided_by": by,
         "decision_key": hashed,
@@ -152,7 +132,7 @@ def expire(interrupt_id: UUID) -> bool:
     """Let the clock decide a request whose time has passed; False if it was not due."""
     try:
         row = _read(interrupt_id)
-        verdict = _Verdict(DecisionType.EXPIRE, {"reason": ""})
+        verdict = Verdict(DecisionType.EXPIRE, {"reason": ""})
         _apply(row, verdict, SYSTEM, {"decided_by": None}, due=True)
     except (_Lost, HitlApprovalsError):
         return False
@@ -177,7 +157,7 @@ def _read(interrupt_id: UUID | str) -> PendingInterrupt:
 
 def _apply(
     row: PendingInterrupt,
-    verdict: _Verdict,
+    verdict: Verdict,
     actor: ActorInfo,
     extra: dict[str, Any],
     *,
@@ -188,10 +168,13 @@ def _apply(
     Raises:
         _Lost: A row count was not 1.
     """
-    if row.turn_id is None:
+    turn_id = row.turn_id
+    if turn_id is None:
         raise TransitionNotAllowed("Interrupts of remote agents are not decided yet.")
     within = row.policy.get("execute_within")
-    limit = hitl_settings.execute_within if within is None else timedelta(seconds=within)
+    limit = (
+        hitl_settings.execute_within if within is None else timedelta(seconds=within)
+    )
     runs = bool(verdict.may_run)
     now: datetime = row.db_now  # type: ignore[attr-defined]
     event = interrupt_event(
@@ -215,7 +198,7 @@ def _apply(
 
     def work() -> None:
         turns = rows.turns().filter(
-            pk=row.turn_id, status=TurnStatus.SUSPENDED, undecided__gt=0
+            pk=turn_id, status=TurnStatus.SUSPENDED, undecided__gt=0
         )
         # MariaDB assigns from left to right: `undecided` must come last.
         if (
@@ -235,12 +218,12 @@ def _apply(
         event.save(using=rows.events().db, force_insert=True)
 
     run_atomic(work)
-    wake(row.turn_id)
+    wake(turn_id)
 
 
 def _decide_row(
     row: PendingInterrupt,
-    verdict: _Verdict,
+    verdict: Verdict,
     actor: ActorInfo,
     extra: dict[str, Any],
     in_time: Q,
@@ -287,7 +270,10 @@ def _replayed(
     """
     if hashed is None or row.decision_key != hashed:
         return None
-    if row.decided_by_id != (None if by is None else by.pk) or row.decision_body != body:
+    if (
+        row.decided_by_id != (None if by is None else by.pk)
+        or row.decision_body != body
+    ):
         raise KeyReused(
             "This key was already used for another decision on this interrupt; "
             "nothing was changed. Send a new key to mean a new request."
@@ -313,7 +299,7 @@ def _require_open(row: PendingInterrupt) -> None:
     Raises:
         AlreadyDecided, InterruptExpired, InterruptCancelled, TransitionNotAllowed
     """
-    context = {
+    context: dict[str, Any] = {
         "interrupt_id": str(row.pk),
         "status": row.status,
         "decision": row.decision,
@@ -340,104 +326,3 @@ def _require_open(row: PendingInterrupt) -> None:
         )
     if row.expires_at is not None and row.expires_at <= now:
         raise InterruptExpired(**context)
-
-
-def _translate(row: PendingInterrupt, decision: Decision) -> _Verdict:
-    """Check a decision against its row and return the columns that it sets."""
-    kind = DecisionType(decision.type)
-    if isinstance(decision, Edit):
-        return _edit(row, decision)
-    _require_offered(row, kind)
-    if isinstance(decision, Reject):
-        return _Verdict(kind, {"reason": decision.reason})
-    if isinstance(decision, Respond):
-        return _Verdict(kind, {"decision_value": _answer(row, decision.value)})
-    return _Verdict(kind, {}, may_run=_frozen(row))
-
-
-def _require_offered(row: PendingInterrupt, kind: DecisionType) -> None:
-    if kind not in row.allowed_decisions:
-        raise DecisionNotAllowed(
-            f"`{kind}` is not offered here; "
-            f"use one of: {', '.join(row.allowed_decisions)}.",
-            decision=str(kind),
-            allowed=list(row.allowed_decisions),
-        )
-
-
-def _frozen(row: PendingInterrupt) -> str:
-    """Return the digest of the arguments as shown, after comparing it with the text.
-
-    Raises:
-        SnapshotMismatch: The text is not the one that was digested.
-    """
-    if row.args_text is None or canonical.digest(row.args_text) != row.args_digest:
-        raise SnapshotMismatch(
-            "The stored arguments were changed after the agent asked; nothing may run "
-            "from them. Reject the call and look into how that happened."
-        )
-    return row.args_digest
-
-
-def _edit(row: PendingInterrupt, decision: Edit) -> _Verdict:
-    if row.kind != InterruptKind.TOOL_CALL:
-        _require_offered(row, DecisionType.EDIT)
-        raise DecisionNotAllowed("A question has no arguments to edit.")
-    limits = {
-        "max_bytes": hitl_settings.max_payload_bytes,
-        "max_depth": hitl_settings.max_depth,
-    }
-    text = canonical.dumps(decision.args, **limits)
-    frozen = _frozen(row)
-    if canonical.digest(text) == frozen:
-        # Nothing differs: what is recorded is what happened, an approval.
-        _require_offered(row, DecisionType.APPROVE)
-        return _Verdict(
-            DecisionType.APPROVE, {"reason": decision.reason or ""}, may_run=frozen
-        )
-    _require_offered(row, DecisionType.EDIT)
-    _require_fits(row, text)
-    return _Verdict(
-        DecisionType.EDIT,
-        {"decision_args_text": text, "reason": decision.reason or ""},
-        may_run=canonical.digest(text),
-    )
-
-
-def _require_fits(row: PendingInterrupt, text: str) -> None:
-    """Check edited arguments against the frozen schema, the tool and its fixed fields.
-
-    Raises:
-        PayloadRejected: With one entry a field.
-    """
-    edited: Any = canonical.loads(text)
-    proposed: Any = canonical.loads(row.args_text or "{}")
-    errors = [
-        {"loc": name, "message": "This argument is fixed and cannot be edited."}
-        for name in row.policy.get("fixed", ())
-        if edited.get(name) != proposed.get(name)
-    ]
-    errors += validate_against(row.args_schema or {}, edited)
-    if errors:
-        raise PayloadRejected(
-            "The edited arguments do not fit; nothing was stored.", errors=errors
-        )
-    tool = registry.tools.get(row.tool_name)
-    if tool is not None and tool.signature.schema_digest == row.schema_digest:
-        # The tool's own validation knows more than a JSON schema can say.
-        tool.signature.coerce(edited)
-
-
-def _answer(row: PendingInterrupt, value: Any) -> Any:
-    canonical.dumps(
-        value,
-        max_bytes=hitl_settings.max_payload_bytes,
-        max_depth=hitl_settings.max_depth,
-    )
-    if row.response_schema is not None:
-        errors = validate_against(row.response_schema, value)
-        if errors:
-            raise PayloadRejected(
-                "The answer does not fit; nothing was stored.", errors=errors
-            )
-    return value

@@ -46,8 +46,8 @@ def raise_overdue(*, limit: int) -> int:
 
 def _raise(step: Any) -> bool:
     row = step.interrupt
-    known = queues.known([])
-    new = _born_in_doubt(step, known) if row is None else None
+    born = row is None
+    subject = _born_in_doubt(step, queues.known([])) if row is None else row
 
     def work() -> bool:
         asserted = (
@@ -58,33 +58,33 @@ def _raise(step: Any) -> bool:
         if not asserted:
             return False
         event = interrupt_event(
-            row or new,
+            subject,
             EventType.IN_DOUBT,
             actor=SYSTEM,
             at=step.db_now,
             status=InterruptStatus.IN_DOUBT,
             detail={"step": str(step.pk), "fence": step.fence},
         )
-        if row is not None:
+        if born:
+            subject.events_head, subject.events_count = event.hash, 1
+            subject.save(using=alias(), force_insert=True)
+        else:
             moved = (
                 rows.interrupts()
                 .filter(
-                    pk=row.pk,
+                    pk=subject.pk,
                     status=InterruptStatus.DECIDED,
                     generation=step.generation,
-                    events_count=row.events_count,
+                    events_count=subject.events_count,
                 )
                 .update(status=InterruptStatus.IN_DOUBT, **head(event))
             )
             if not moved:
                 return False
-        elif new is not None:
-            new.events_head, new.events_count = event.hash, 1
-            new.save(using=alias(), force_insert=True)
         marked = (
             rows.steps()
             .filter(pk=step.pk, status=StepStatus.STARTED, fence=step.fence)
-            .update(status=StepStatus.UNKNOWN, interrupt=(row or new).pk)
+            .update(status=StepStatus.UNKNOWN, interrupt=subject.pk)
         )
         if not marked:
             raise _Moved

@@ -5,11 +5,10 @@ Never calls a tool itself, except inside the one transaction of a `transactional
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from django.db import IntegrityError, OperationalError, connections
+from django.db import IntegrityError
 from django.db.models import Exists, F, Q
 
 from hitl_approvals.conf import hitl_settings
@@ -40,7 +39,7 @@ from hitl_approvals.services.run import (
     move_to_resolved,
     resolved_event,
 )
-from hitl_approvals.services.transactions import alias, is_transient, run_atomic
+from hitl_approvals.services.transactions import alias, run_atomic
 
 
 class ApprovalLapsed(Exception):
@@ -49,14 +48,6 @@ class ApprovalLapsed(Exception):
 
 class StepTaken(Exception):
     """The step is there already: a predecessor started or recorded it."""
-
-
-class BodyFailed(Exception):
-    """The body of a transactional tool raised; its transaction was rolled back."""
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
-        super().__init__(error)
 
 
 def new_step(
@@ -86,7 +77,7 @@ def new_step(
     )
 
 
-def _may_start(interrupt: PendingInterrupt | None) -> list[Q]:
+def may_start(interrupt: PendingInterrupt | None) -> list[Q]:
     """Return the condition that the approval still stands and is still in time."""
     if interrupt is None:
         return []
@@ -99,7 +90,7 @@ def _may_start(interrupt: PendingInterrupt | None) -> list[Q]:
     return [Q(Exists(standing))]
 
 
-def _why_not(run: Run, interrupt: PendingInterrupt | None) -> Exception:
+def why_not(run: Run, interrupt: PendingInterrupt | None) -> Exception:
     """Tell a lost lease from a lapsed approval, in a transaction of its own."""
     still_mine = (
         rows.turns().filter(pk=run.turn.pk, status="running", fence=run.fence).exists()
@@ -138,7 +129,9 @@ def start(run: Run, step: TurnStep, *, timeout: timedelta) -> None:
     deadline = db_now_plus(timeout + hitl_settings.deadline_margin)
     again = not step._state.adding  # noqa: SLF001  Django's own "is it in the table"
     # A call that was started before is not limited by the approval's time.
-    conditions = [] if step.status == StepStatus.STARTED and again else _may_start(interrupt)
+    conditions = (
+        [] if step.status == StepStatus.STARTED and again else may_start(interrupt)
+    )
     seen_fence, seen_status = step.fence, step.status
 
     def work() -> None:
@@ -159,7 +152,7 @@ def start(run: Run, step: TurnStep, *, timeout: timedelta) -> None:
             if taken != 1:
                 raise StepTaken
         else:
-            step.hard_deadline = deadline  # type: ignore[assignment]
+            step.hard_deadline = deadline
             written = flush(run, step)
         rows.events().bulk_create(written)
 
@@ -169,7 +162,7 @@ def start(run: Run, step: TurnStep, *, timeout: timedelta) -> None:
         raise StepTaken from None
     except LeaseLost:
         run.check_lease()
-        raise _why_not(run, interrupt) from None
+        raise why_not(run, interrupt) from None
     step.status = StepStatus.STARTED
     step.fence = run.fence
     flushed(run, *([] if again else [step]))
@@ -201,9 +194,12 @@ def record(
     )
 
     def work() -> None:
-        if interrupt is not None and event is not None:
-            if not move_to_resolved(interrupt, event, outcome):
-                raise _Late
+        if (
+            interrupt is not None
+            and event is not None
+            and not move_to_resolved(interrupt, event, outcome)
+        ):
+            raise _Late
         moved = (
             rows.steps()
             .filter(pk=step.pk, status=StepStatus.STARTED, fence=run.fence)
@@ -221,7 +217,7 @@ def record(
         return False
     step.status, step.result, step.error = status, result, error
     if interrupt is not None and event is not None:
-        _moved(interrupt, event)
+        note_resolved(interrupt, event)
     return True
 
 
@@ -253,18 +249,19 @@ class _Late(Exception):
     """The step or its interrupt is not as this worker left it."""
 
 
-def _moved(interrupt: PendingInterrupt, event: InterruptEvent) -> None:
+def note_resolved(interrupt: PendingInterrupt, event: InterruptEvent) -> None:
     interrupt.status = InterruptStatus.RESOLVED
     interrupt.events_head, interrupt.events_count = event.hash, event.sequence + 1
 
 
 def _late_result(run: Run, step: TurnStep, status: StepStatus) -> None:
     """Write down that a call ended after somebody had already dealt with it."""
-    if step.interrupt_id is None:
+    interrupt_id = step.interrupt_id
+    if interrupt_id is None:
         return
 
     def work() -> None:
-        fresh = rows.interrupts().get(pk=step.interrupt_id)
+        fresh = rows.interrupts().get(pk=interrupt_id)
         event = interrupt_event(
             fresh,
             EventType.LATE_RESULT,
@@ -336,69 +333,6 @@ def not_started(run: Run, step: TurnStep, error: str) -> None:
     step.status, step.error = StepStatus.NOT_STARTED, error
 
 
-def run_transactional(
-    run: Run, step: TurnStep, body: Callable[[], Any], *, digest_run: str
-) -> Any:
-    """Run gate, body and record as one transaction: all of it happened, or none.
-
-    Args:
-        run: The run; the transaction's first statement extends its lease.
-        step: A new row; a `not_started` one is replaced in place.
-        body: Calls the tool and returns its result as JSON.
-        digest_run: Digest of the arguments that run.
-
-    Raises:
-        LeaseLost, ApprovalLapsed, StepTaken: As in `start`.
-        BodyFailed: The body raised; nothing was changed.
-    """
-    interrupt = step.interrupt
-    event = (
-        None
-        if interrupt is None
-        else resolved_event(run, interrupt, OutcomeStatus.SUCCEEDED, digest_run)
-    )
-
-    def work() -> None:
-        fenced(run, *_may_start(interrupt))
-        step.status = StepStatus.SUCCEEDED
-        step.finished_at = DbNow()  # type: ignore[assignment]
-        step.result = _call_body(body)
-        if connections[alias()].needs_rollback:
-            raise BodyFailed(
-                RuntimeError("The tool marked its transaction for rollback.")
-            )
-        if interrupt is not None and event is not None:
-            if not move_to_resolved(interrupt, event, OutcomeStatus.SUCCEEDED):
-                raise LeaseLost
-        written = flush(run, step)
-        if event is not None:
-            written.append(event)
-        rows.events().bulk_create(written)
-
-    try:
-        run_atomic(work, durable=True)
-    except LeaseLost:
-        run.check_lease()
-        raise _why_not(run, interrupt) from None
-    flushed(run, step)
-    if interrupt is not None and event is not None:
-        _moved(interrupt, event)
-    return step.result
-
-
-def _call_body(body: Callable[[], Any]) -> Any:
-    """Run the body and tell its errors from those of our own statements."""
-    try:
-        with only_our_database():
-            return body()
-    except OperationalError as error:
-        if is_transient(error):
-            raise
-        raise BodyFailed(error) from error
-    except Exception as error:
-        raise BodyFailed(error) from error
-
-
 def record_clean_failure(
     run: Run, step: TurnStep, *, error: str, text: str, digest_run: str
 ) -> None:
@@ -411,7 +345,7 @@ def record_clean_failure(
     """
     interrupt = step.interrupt
     step.status, step.result, step.error = StepStatus.FAILED, {"text": text}, error
-    step.finished_at = DbNow()  # type: ignore[assignment]
+    step.finished_at = DbNow()
     if interrupt is not None:
         run.resolve_later(interrupt, OutcomeStatus.FAILED, digest_run)
 
@@ -421,33 +355,3 @@ def record_clean_failure(
 
     run_atomic(work, durable=True)
     flushed(run, step)
-
-
-class only_our_database:  # noqa: N801  reads as a statement
-    """Refuse writes on other aliases while a transactional tool runs."""
-
-    def __enter__(self) -> None:
-        ours = alias()
-        self._stack = [
-            connections[name].execute_wrapper(_refuse_write)
-            for name in connections
-            if name != ours
-        ]
-        for one in self._stack:
-            one.__enter__()
-
-    def __exit__(self, *exc: object) -> None:
-        for one in reversed(self._stack):
-            one.__exit__(None, None, None)
-
-
-def _refuse_write(
-    execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
-) -> Any:
-    if sql.lstrip("( \n\t").upper().startswith(("SELECT", "EXPLAIN", "SHOW", "PRAGMA")):
-        return execute(sql, params, many, context)
-    name = context["connection"].alias
-    raise RuntimeError(
-        f"A transactional tool wrote to the database `{name}`: that write would not be "
-        'undone with the rest. Declare the tool effect="unsafe", or write elsewhere.'
-    )

@@ -6,12 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from hitl_approvals.types import Person
-
 from hitl_approvals import canonical
 from hitl_approvals.enums import Door
 from hitl_approvals.models import AgentTurn, InterruptEvent, PendingInterrupt
-from hitl_approvals.types import ActorInfo
+from hitl_approvals.types import ActorInfo, Person
 
 SYSTEM = ActorInfo(user_id="", label="system", via=Door.SYSTEM)
 HASHED = (

@@ -99,6 +99,11 @@ def load(run: Run) -> None:
     run.interrupts = {
         row.dedupe_key: row for row in rows.interrupts().filter(turn=run.turn.pk)
     }
+    by_id = {row.pk: row for row in run.interrupts.values()}
+    for step in run.steps.values():
+        if step.interrupt_id is not None:
+            # One object a row: a change made through either is seen by both.
+            step.interrupt = by_id.get(step.interrupt_id)
 
 
 def fenced(run: Run, *conditions: Q, **changes: Any) -> None:
@@ -112,9 +117,7 @@ def fenced(run: Run, *conditions: Q, **changes: Any) -> None:
     run.check_lease()
     changed = (
         rows.turns()
-        .filter(
-            *conditions, pk=run.turn.pk, status=TurnStatus.RUNNING, fence=run.fence
-        )
+        .filter(*conditions, pk=run.turn.pk, status=TurnStatus.RUNNING, fence=run.fence)
         .update(**(changes or {"lease_until": db_now_plus(hitl_settings.lease)}))
     )
     if changed != 1:
@@ -130,9 +133,8 @@ def flush(run: Run, *more: TurnStep) -> list[InterruptEvent]:
     Raises:
         LeaseLost: A row that only this run may move has moved.
     """
-    written = []
-    for one in sorted(run.resolutions, key=lambda one: one.interrupt.pk):
-        written.append(_resolve(run, one))
+    in_order = sorted(run.resolutions, key=lambda one: one.interrupt.pk)
+    written = [_resolve(run, one) for one in in_order]
     new = [*run.buffer, *more]
     if new:
         rows.steps().bulk_create(new)

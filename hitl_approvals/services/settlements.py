@@ -187,9 +187,7 @@ def _hold_turn(row: PendingInterrupt) -> None:
         )
     else:
         changed = (
-            rows.turns()
-            .filter(pk=turn.pk, status=turn.status)
-            .update(hints=F("hints"))
+            rows.turns().filter(pk=turn.pk, status=turn.status).update(hints=F("hints"))
         )
     if changed != 1:
         raise TransitionNotAllowed("The turn moved on just now; look at it again.")

@@ -94,65 +94,92 @@ def suspend(
     Raises:
         LeaseLost: The turn is not this run's any more.
     """
-    known = queues.known(
-        {one.queue for one in [*requests, *(d.request for d in doubts)] if one.queue}
-    )
-    at = run.clock.now()
-    waiting: list[UUID] = []
+    asked = [*requests, *(doubt.request for doubt in doubts)]
+    known = queues.known({one.queue for one in asked if one.queue})
+    ending = _Ending(run, known, run.clock.now())
+    closing = {
+        "status": TurnStatus.SUSPENDED,
+        "attempts": 0,
+        "lease_token": None,
+        "lease_until": None,
+        **({} if state is None else {"state": state}),
+    }
 
     def work() -> None:
-        waiting.clear()
-        links: dict[UUID, UUID] = {}
-        written: list[InterruptEvent] = []
-        simple = not doubts and not lapsed
-        closing = {
-            "status": TurnStatus.SUSPENDED,
-            "attempts": 0,
-            "lease_token": None,
-            "lease_until": None,
-            **({} if state is None else {"state": state}),
-        }
-        if simple:
+        ending.reset()
+        if not doubts and not lapsed:
+            # New requests always take effect, so one statement says it all.
             fenced(run, undecided=len(requests), **closing)
+            ending.raise_new(requests, doubts)
         else:
             fenced(run)
-        for row in lapsed:
-            event = lapse_row(row, at)
-            if event is not None:
-                written.append(event)
-                waiting.append(row.pk)
-        known_doubts = [one for one in doubts if one.interrupt is not None]
-        for doubt in sorted(known_doubts, key=_interrupt_id):
-            event = _put_in_doubt(doubt, at)
-            if event is not None:
-                _mark_unknown(doubt.step, must=True)
-                written.append(event)
-                waiting.append(_interrupt_id(doubt))
-        written += flush(run)
-        new = [_row(run, one, known) for one in requests]
-        for doubt in doubts:
-            # A free call has no row yet; it gets one now, born in doubt.
-            if doubt.interrupt is None and _mark_unknown(doubt.step):
-                row = _row(run, doubt.request, known, InterruptStatus.IN_DOUBT)
-                new.append(row)
-                links[row.pk] = doubt.step.pk
-        for row in new:
-            event = _raised(row, at)
-            row.events_head, row.events_count = event.hash, 1
-            written.append(event)
-        rows.interrupts().bulk_create(new)
-        for interrupt_id, step_id in links.items():
-            rows.steps().filter(pk=step_id).update(interrupt=interrupt_id)
-        waiting.extend(row.pk for row in new)
-        if not simple and waiting:
-            fenced(run, undecided=len(waiting), **closing)
-        rows.events().bulk_create(written)
+            ending.send_back(lapsed)
+            ending.put_in_doubt(doubts)
+            ending.raise_new(requests, doubts)
+            if ending.waiting:
+                fenced(run, undecided=len(ending.waiting), **closing)
+        rows.events().bulk_create(ending.events)
 
     run_atomic(work, durable=True)
     flushed(run)
-    if not waiting:
+    if not ending.waiting:
         load(run)
-    return waiting
+    return ending.waiting
+
+
+class _Ending:
+    """The rows and events of one end of a batch, built anew in every try."""
+
+    def __init__(self, run: Run, known: set[str], at: datetime) -> None:
+        self.run = run
+        self.known = known
+        self.at = at
+        self.reset()
+
+    def reset(self) -> None:
+        self.events: list[InterruptEvent] = []
+        self.waiting: list[UUID] = []
+
+    def send_back(self, lapsed: Sequence[PendingInterrupt]) -> None:
+        """Lapse approvals; those that somebody used after all stay as they are."""
+        for row in sorted(lapsed, key=lambda row: row.pk):
+            self._note(row.pk, lapse_row(row, self.at))
+
+    def put_in_doubt(self, doubts: Sequence[Doubt]) -> None:
+        """Put calls that have an interrupt in doubt, each with its step."""
+        for doubt in sorted(doubts, key=_interrupt_id):
+            if doubt.interrupt is None:
+                continue
+            event = _put_in_doubt(doubt.interrupt, doubt.step, self.at)
+            if event is not None:
+                _mark_unknown(doubt.step, must=True)
+            self._note(doubt.interrupt.pk, event)
+
+    def raise_new(self, requests: Sequence[Request], doubts: Sequence[Doubt]) -> None:
+        """Write what the run still holds, then the new interrupts with their events."""
+        self.events += flush(self.run)
+        new = [_row(self.run, one, self.known) for one in requests]
+        links: dict[UUID, UUID] = {}
+        for doubt in doubts:
+            # A free call has no row yet; it gets one now, born in doubt.
+            if doubt.interrupt is None and _mark_unknown(doubt.step):
+                row = _row(
+                    self.run, doubt.request, self.known, InterruptStatus.IN_DOUBT
+                )
+                new.append(row)
+                links[row.pk] = doubt.step.pk
+        for row in new:
+            event = _raised(row, self.at)
+            row.events_head, row.events_count = event.hash, 1
+            self._note(row.pk, event)
+        rows.interrupts().bulk_create(new)
+        for interrupt_id, step_id in links.items():
+            rows.steps().filter(pk=step_id).update(interrupt=interrupt_id)
+
+    def _note(self, interrupt_id: UUID, event: InterruptEvent | None) -> None:
+        if event is not None:
+            self.events.append(event)
+            self.waiting.append(interrupt_id)
 
 
 def _row(
@@ -179,7 +206,7 @@ def _row(
         **{**request.fields, "policy": policy},
     )
     if wait is not None and status == InterruptStatus.PENDING:
-        row.expires_at = db_now_plus(wait)  # type: ignore[assignment]
+        row.expires_at = db_now_plus(wait)
     return row
 
 
@@ -233,20 +260,19 @@ def lapse_row(row: PendingInterrupt, at: datetime) -> InterruptEvent | None:
 
 
 def _interrupt_id(doubt: Doubt) -> UUID:
-    assert doubt.interrupt is not None  # noqa: S101  narrows the type
-    return doubt.interrupt.pk
+    return doubt.step.pk if doubt.interrupt is None else doubt.interrupt.pk
 
 
-def _put_in_doubt(doubt: Doubt, at: datetime) -> InterruptEvent | None:
-    row = doubt.interrupt
-    assert row is not None  # noqa: S101  narrows the type
+def _put_in_doubt(
+    row: PendingInterrupt, step: TurnStep, at: datetime
+) -> InterruptEvent | None:
     event = interrupt_event(
         row,
         EventType.IN_DOUBT,
         actor=SYSTEM,
         at=at,
         status=InterruptStatus.IN_DOUBT,
-        detail={"step": str(doubt.step.pk), "fence": doubt.step.fence},
+        detail={"step": str(step.pk), "fence": step.fence},
     )
     moved = (
         rows.interrupts()

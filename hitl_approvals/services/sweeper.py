@@ -74,9 +74,12 @@ def free_to_write(turn_id: UUID) -> bool:
 
 
 def _revoke_dead_leases() -> int:
-    dead = rows.turns().filter(
-        status=TurnStatus.RUNNING, lease_until__lt=DbNow()
-    ).annotate(db_now=DbNow()).order_by("lease_until")[:BATCH]
+    dead = (
+        rows.turns()
+        .filter(status=TurnStatus.RUNNING, lease_until__lt=DbNow())
+        .annotate(db_now=DbNow())
+        .order_by("lease_until")[:BATCH]
+    )
     return sum(_revoke(turn) for turn in list(dead))
 
 
@@ -134,9 +137,11 @@ def _expire() -> int:
 
 def _lapse() -> int:
     """Send approvals that no run started in time back to a person."""
-    begun = rows.steps().filter(
-        interrupt=OuterRef("pk"), generation=OuterRef("generation")
-    ).exclude(status=StepStatus.NOT_STARTED)
+    begun = (
+        rows.steps()
+        .filter(interrupt=OuterRef("pk"), generation=OuterRef("generation"))
+        .exclude(status=StepStatus.NOT_STARTED)
+    )
     due = (
         rows.interrupts()
         .filter(
@@ -165,9 +170,7 @@ def _lapse_turn(turn_id: UUID, due: Any) -> int:
         moved = (
             rows.turns()
             .filter(pk=turn_id, status=TurnStatus.READY)
-            .update(
-                status=TurnStatus.SUSPENDED, undecided=len(lapsed), blocked=False
-            )
+            .update(status=TurnStatus.SUSPENDED, undecided=len(lapsed), blocked=False)
         )
         if moved != 1:
             return 0
@@ -269,9 +272,7 @@ def _unclaimed(turn: Any) -> bool:
                 hints=turn.hints,
                 events_count=turn.events_count,
             )
-            .update(
-                status=TurnStatus.NEEDS_ATTENTION, last_error=error, **head(event)
-            )
+            .update(status=TurnStatus.NEEDS_ATTENTION, last_error=error, **head(event))
         )
         if moved:
             event.save(using=alias(), force_insert=True)

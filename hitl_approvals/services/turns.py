@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from hitl_approvals.types import Person
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
@@ -23,6 +22,7 @@ from hitl_approvals.services.closing import cancel_leftovers
 from hitl_approvals.services.events import SYSTEM, head, turn_event
 from hitl_approvals.services.run import Run, fenced, flush, flushed, load
 from hitl_approvals.services.transactions import alias, run_atomic
+from hitl_approvals.types import Person
 
 NOT_LEASED: dict[str, Any] = {"lease_token": None, "lease_until": None}
 
@@ -64,7 +64,7 @@ def create(
         start_key=None if key is None else canonical.key_digest("start", key),
         start_digest=canonical.digest(body),
         max_attempts=hitl_settings.max_attempts,
-        requested_by=requested_by,
+        requested_by_id=None if requested_by is None else requested_by.pk,
         requested_by_label=label[:255],
     )
     turn.thread_id = thread_id or str(turn.pk)
@@ -74,9 +74,9 @@ def create(
         turn.fence = turn.attempts = 1
         turn.active_thread = turn.thread_key
         turn.lease_token = uuid4()
-        turn.lease_until = db_now_plus(hitl_settings.lease)  # type: ignore[assignment]
+        turn.lease_until = db_now_plus(hitl_settings.lease)
     else:
-        turn.next_run_at = turn.dispatched_at = DbNow()  # type: ignore[assignment]
+        turn.next_run_at = turn.dispatched_at = DbNow()
     try:
         with transaction.atomic(using=alias()):
             turn.save(using=alias(), force_insert=True)
@@ -104,7 +104,7 @@ def _collided(turn: AgentTurn, error: IntegrityError) -> tuple[AgentTurn, bool]:
     turn.status = TurnStatus.READY
     turn.fence = turn.attempts = 0
     turn.active_thread = turn.lease_token = turn.lease_until = None
-    turn.next_run_at = turn.dispatched_at = DbNow()  # type: ignore[assignment]
+    turn.next_run_at = turn.dispatched_at = DbNow()
     turn.blocked = True
     with transaction.atomic(using=alias()):
         turn.save(using=alias(), force_insert=True)
@@ -194,8 +194,8 @@ def extend_lease(turn_id: UUID, fence: int) -> bool:
 def backoff(attempts: int) -> timedelta:
     """Return the wait after `attempts` failed ones: doubling, bounded, with jitter."""
     first, most = hitl_settings.backoff, hitl_settings.backoff_max
-    wait = min(first * 2 ** min(max(attempts - 1, 0), 30), most)
-    return wait * random.uniform(0.8, 1.2)  # noqa: S311  spreads retries, no secret
+    doubled: timedelta = first * 2 ** min(max(attempts - 1, 0), 30)
+    return min(doubled, most) * random.uniform(0.8, 1.2)  # noqa: S311  spreads retries, no secret
 
 
 def release(run: Run, error: str, *, wait: timedelta | None = None) -> TurnStatus:
@@ -216,7 +216,9 @@ def release(run: Run, error: str, *, wait: timedelta | None = None) -> TurnStatu
         fenced(
             run,
             status=TurnStatus.READY,
-            next_run_at=db_now_plus(backoff(run.turn.attempts) if wait is None else wait),
+            next_run_at=db_now_plus(
+                backoff(run.turn.attempts) if wait is None else wait
+            ),
             dispatched_at=None,
             last_error=error,
             **NOT_LEASED,

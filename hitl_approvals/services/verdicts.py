@@ -1,0 +1,130 @@
+"""Checks a decision against its row, and says which columns it sets. Writes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hitl_approvals import canonical
+from hitl_approvals.conf import hitl_settings
+from hitl_approvals.decisions import Decision, Edit, Reject, Respond
+from hitl_approvals.enums import DecisionType, InterruptKind
+from hitl_approvals.exceptions import (
+    DecisionNotAllowed,
+    PayloadRejected,
+    SnapshotMismatch,
+)
+from hitl_approvals.models import PendingInterrupt
+from hitl_approvals.registry import registry
+from hitl_approvals.schemas import validate_against
+
+
+@dataclass(slots=True)
+class Verdict:
+    """A decision translated into the columns that it sets."""
+
+    type: DecisionType
+    columns: dict[str, Any]
+    may_run: str = ""
+    """Digest of the arguments that may run now."""
+
+
+def translate(row: PendingInterrupt, decision: Decision) -> Verdict:
+    """Check a decision against its row and return the columns that it sets."""
+    kind = DecisionType(decision.type)
+    if isinstance(decision, Edit):
+        return _edit(row, decision)
+    _require_offered(row, kind)
+    if isinstance(decision, Reject):
+        return Verdict(kind, {"reason": decision.reason})
+    if isinstance(decision, Respond):
+        return Verdict(kind, {"decision_value": _answer(row, decision.value)})
+    return Verdict(kind, {}, may_run=_frozen(row))
+
+
+def _require_offered(row: PendingInterrupt, kind: DecisionType) -> None:
+    if kind not in row.allowed_decisions:
+        raise DecisionNotAllowed(
+            f"`{kind}` is not offered here; "
+            f"use one of: {', '.join(row.allowed_decisions)}.",
+            decision=str(kind),
+            allowed=list(row.allowed_decisions),
+        )
+
+
+def _frozen(row: PendingInterrupt) -> str:
+    """Return the digest of the arguments as shown, after comparing it with the text.
+
+    Raises:
+        SnapshotMismatch: The text is not the one that was digested.
+    """
+    if row.args_text is None or canonical.digest(row.args_text) != row.args_digest:
+        raise SnapshotMismatch(
+            "The stored arguments were changed after the agent asked; nothing may run "
+            "from them. Reject the call and look into how that happened."
+        )
+    return row.args_digest
+
+
+def _edit(row: PendingInterrupt, decision: Edit) -> Verdict:
+    if row.kind != InterruptKind.TOOL_CALL:
+        _require_offered(row, DecisionType.EDIT)
+        raise DecisionNotAllowed("A question has no arguments to edit.")
+    limits = {
+        "max_bytes": hitl_settings.max_payload_bytes,
+        "max_depth": hitl_settings.max_depth,
+    }
+    text = canonical.dumps(decision.args, **limits)
+    frozen = _frozen(row)
+    if canonical.digest(text) == frozen:
+        # Nothing differs: what is recorded is what happened, an approval.
+        _require_offered(row, DecisionType.APPROVE)
+        return Verdict(
+            DecisionType.APPROVE, {"reason": decision.reason or ""}, may_run=frozen
+        )
+    _require_offered(row, DecisionType.EDIT)
+    _require_fits(row, text)
+    return Verdict(
+        DecisionType.EDIT,
+        {"decision_args_text": text, "reason": decision.reason or ""},
+        may_run=canonical.digest(text),
+    )
+
+
+def _require_fits(row: PendingInterrupt, text: str) -> None:
+    """Check edited arguments against the frozen schema, the tool and its fixed fields.
+
+    Raises:
+        PayloadRejected: With one entry a field.
+    """
+    edited: Any = canonical.loads(text)
+    proposed: Any = canonical.loads(row.args_text or "{}")
+    errors = [
+        {"loc": name, "message": "This argument is fixed and cannot be edited."}
+        for name in row.policy.get("fixed", ())
+        if edited.get(name) != proposed.get(name)
+    ]
+    errors += validate_against(row.args_schema or {}, edited)
+    if errors:
+        raise PayloadRejected(
+            "The edited arguments do not fit; nothing was stored.", errors=errors
+        )
+    tool = registry.tools.get(row.tool_name)
+    if tool is not None and tool.signature.schema_digest == row.schema_digest:
+        # The tool's own validation knows more than a JSON schema can say.
+        tool.signature.coerce(edited)
+
+
+def _answer(row: PendingInterrupt, value: Any) -> Any:
+    canonical.dumps(
+        value,
+        max_bytes=hitl_settings.max_payload_bytes,
+        max_depth=hitl_settings.max_depth,
+    )
+    if row.response_schema is not None:
+        errors = validate_against(row.response_schema, value)
+        if errors:
+            raise PayloadRejected(
+                "The answer does not fit; nothing was stored.", errors=errors
+            )
+    return value
