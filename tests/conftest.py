@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from django.conf import settings
 
 from tests.servers.redis import redis_server
 from tests.servers.service import ServerMissingError, in_ci
+
+_DATABASE = {"db", "transactional_db", "live_server", "client", "admin_client"}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Assert the invariants after the test's own body, while its rows are there."""
+    result = yield
+    marked = pyfuncitem.get_closest_marker("django_db") is not None
+    excused = pyfuncitem.get_closest_marker("breaks_invariants") is not None
+    if (marked or _DATABASE & set(pyfuncitem.fixturenames)) and not excused:
+        from tests.invariants import assert_invariants
+
+        assert_invariants()
+    return result
 
 
 def pytest_report_header() -> list[str]:

@@ -1,0 +1,103 @@
+"""Invariants I1 to I4 of the state machines, asserted over every row after every test."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from uuid import UUID
+
+from hitl_approvals.enums import (
+    LIVE_TURN,
+    EventType,
+    InterruptStatus,
+    StepStatus,
+    TurnStatus,
+)
+from hitl_approvals.models import (
+    AgentTurn,
+    InterruptEvent,
+    PendingInterrupt,
+    TurnStep,
+)
+from hitl_approvals.services.events import event_hash
+
+WAITING = {InterruptStatus.PENDING, InterruptStatus.IN_DOUBT}
+AUTHORIZATIONS = {
+    EventType.APPROVED,
+    EventType.EDITED,
+    EventType.SETTLED_RUN_AGAIN,
+}
+BEGUN = {StepStatus.STARTED, StepStatus.SUCCEEDED, StepStatus.UNKNOWN}
+
+
+def assert_invariants() -> None:
+    """Read every row of ours and compare; raises AssertionError with the row."""
+    interrupts = list(PendingInterrupt.objects.all())
+    events = _events_by_subject()
+    _assert_turns(interrupts)
+    for row in interrupts:
+        _assert_chain(row.pk, row.events_head, row.events_count, events[row.pk])
+        _assert_replay(row, events[row.pk])
+    for turn in AgentTurn.objects.all():
+        _assert_chain(turn.pk, turn.events_head, turn.events_count, events[turn.pk])
+    _assert_authorized(interrupts, events)
+
+
+def _events_by_subject() -> dict[UUID, list[InterruptEvent]]:
+    found: dict[UUID, list[InterruptEvent]] = defaultdict(list)
+    for event in InterruptEvent.objects.order_by("subject_id", "sequence"):
+        found[event.subject_id].append(event)
+    return found
+
+
+def _assert_turns(interrupts: list[PendingInterrupt]) -> None:
+    """I1 and what I2 leaves visible in the rows."""
+    by_turn: dict[UUID | None, list[PendingInterrupt]] = defaultdict(list)
+    for row in interrupts:
+        by_turn[row.turn_id].append(row)
+    for turn in AgentTurn.objects.all():
+        statuses = [row.status for row in by_turn[turn.pk]]
+        waiting = sum(status in WAITING for status in statuses)
+        if turn.status in LIVE_TURN:
+            assert turn.undecided == waiting, (turn, turn.undecided, statuses)
+            suspended = turn.status == TurnStatus.SUSPENDED
+            assert (waiting > 0) is suspended, (turn.status, statuses)
+        else:
+            assert turn.undecided == 0, (turn, turn.undecided)
+            assert InterruptStatus.PENDING not in statuses, (turn.status, statuses)
+
+
+def _assert_chain(
+    subject: UUID, head: str, count: int, events: list[InterruptEvent]
+) -> None:
+    assert count == len(events), (subject, count, [e.type for e in events])
+    previous = ""
+    for number, event in enumerate(events):
+        assert event.sequence == number
+        assert event.previous_hash == previous
+        assert event.hash == event_hash(event), (event, "changed after it was written")
+        previous = event.hash
+    assert head == previous, (subject, "the head is not the last event")
+
+
+def _assert_replay(row: PendingInterrupt, events: list[InterruptEvent]) -> None:
+    """I4: what the events say last is what the row says."""
+    last = events[-1]
+    told = (last.status, last.decision, last.generation, last.revision)
+    found = (row.status, row.decision or "", row.generation, row.revision)
+    assert told == found, (row, [event.type for event in events])
+    resolved = [event for event in events if event.status == InterruptStatus.RESOLVED]
+    transitions = [e for e in resolved if e.type != EventType.LATE_RESULT]
+    assert len(transitions) <= 1, (row, "resolved more than once")
+
+
+def _assert_authorized(
+    interrupts: list[PendingInterrupt], events: dict[UUID, list[InterruptEvent]]
+) -> None:
+    """No gated call has more starts than people authorized."""
+    begun: dict[UUID | None, int] = defaultdict(int)
+    for step in TurnStep.objects.filter(interrupt__isnull=False):
+        begun[step.interrupt_id] += step.status in BEGUN
+    for row in interrupts:
+        allowed = sum(event.type in AUTHORIZATIONS for event in events[row.pk])
+        free = 0 if row.policy.get("gated", True) else 1
+        assert begun[row.pk] <= allowed + free, (row, begun[row.pk], allowed)
