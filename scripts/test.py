@@ -26,7 +26,12 @@ from typing import NoReturn
 
 from tests.servers.postgresql import postgresql
 from tests.servers.redis import redis_server
-from tests.servers.service import ServerMissingError, Service, in_ci
+from tests.servers.service import (
+    ServerMissingError,
+    ServerUnreachableError,
+    Service,
+    in_ci,
+)
 from tests.workspace import ROOT, remove_abandoned_files, run_name
 
 COVERAGE_DATA = ROOT / ".artifacts" / "coverage" / "data"
@@ -212,6 +217,8 @@ def _provide(
 ) -> dict[str, str]:
     try:
         service = stack.enter_context(server())
+    except ServerUnreachableError:
+        raise
     except ServerMissingError as error:
         if required or in_ci():
             raise

@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 
 from tests.servers.redis import redis_server
-from tests.servers.service import ServerMissingError, in_ci
+from tests.servers.service import ServerMissingError, ServerUnreachableError, in_ci
 
 _DATABASE = {"db", "transactional_db", "live_server", "client", "admin_client"}
 
@@ -44,6 +44,6 @@ def redis_url() -> Iterator[str]:
         with redis_server() as service:
             yield service.url
     except ServerMissingError as error:
-        if in_ci():
+        if in_ci() or isinstance(error, ServerUnreachableError):
             raise
         pytest.skip(str(error))

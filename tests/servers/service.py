@@ -15,6 +15,10 @@ class ServerMissingError(RuntimeError):
     """A server that the tests need can neither be reached nor started."""
 
 
+class ServerUnreachableError(ServerMissingError):
+    """Somebody named a server, and it does not answer."""
+
+
 @dataclass(frozen=True)
 class Service:
     """A server in use, and how it was come by."""
@@ -55,8 +59,8 @@ class Kind:
         """Return URL, product and origin; what is started ends with the stack.
 
         Raises:
-            ServerMissingError: The one that is named does not answer; or none is named,
-                none runs here and none can be started.
+            ServerUnreachableError: The one that is named does not answer.
+            ServerMissingError: None is named, runs here or can be started.
         """
         named = self.named()
         if named:
@@ -65,7 +69,7 @@ class Kind:
                 return url, self.version(url), f"named by {variable}"
             except self.errors as error:
                 reason = str(error).strip().partition("\n")[0]
-                raise ServerMissingError(
+                raise ServerUnreachableError(
                     f"the server named by {variable} does not answer: {reason}"
                 ) from error
         try:
@@ -78,7 +82,7 @@ class Kind:
         """Return the first variable that names such a server, and its URL.
 
         Raises:
-            ServerMissingError: A variable of our own holds a URL of another kind.
+            ServerUnreachableError: A variable of our own holds a URL of another kind.
         """
         for variable in self.variables:
             url = environ.get(variable, "")
@@ -86,7 +90,9 @@ class Kind:
                 return variable, url
             if url and variable.startswith("HITL_TEST_"):
                 expected = " or ".join(self.schemes)
-                raise ServerMissingError(f"{variable} has to be a URL of {expected}")
+                raise ServerUnreachableError(
+                    f"{variable} has to be a URL of {expected}"
+                )
         return None
 
 

@@ -9,7 +9,7 @@ import redis
 
 from tests.servers.postgresql import POSTGRESQL, postgresql
 from tests.servers.redis import MARKER, REDIS, redis_server, start_redis
-from tests.servers.service import ServerMissingError, Service
+from tests.servers.service import ServerUnreachableError, Service
 from tests.workspace import checkout_name, run_name
 
 
@@ -44,7 +44,7 @@ def test_a_named_server_that_does_not_answer_is_not_replaced(
     no_server_is_named.setenv("DATABASE_URL", url)
 
     with (
-        pytest.raises(ServerMissingError, match="named by DATABASE_URL"),
+        pytest.raises(ServerUnreachableError, match="named by DATABASE_URL"),
         postgresql(),
     ):
         pass
@@ -57,7 +57,7 @@ def test_a_database_url_of_another_kind_names_no_postgresql():
 
 
 def test_a_variable_of_our_own_with_another_kind_of_url_is_an_error():
-    with pytest.raises(ServerMissingError, match="postgres or postgresql"):
+    with pytest.raises(ServerUnreachableError, match="postgres or postgresql"):
         POSTGRESQL.named({"HITL_TEST_POSTGRES_URL": "sqlite:///site.db"})
 
 
