@@ -1,13 +1,22 @@
-"""Celery's entry points: pinned names, ids only, one call each. Never retried here."""
+"""Celery's entry points: pinned names, ids only, one call each. Never retried here.
+
+Importing this module, which `autodiscover_tasks()` does, also makes every worker sweep.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from celery import shared_task
+from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
 from hitl_approvals import engine, services
 from hitl_approvals.dispatchers.celery import RUN_TURN, SWEEP
+from hitl_approvals.sweeping import Sweeper
+
+_LAST_PASS_SECONDS = 5
+
+_sweeper = Sweeper()
 
 
 @shared_task(name=RUN_TURN, ignore_result=True, acks_late=False, max_retries=0)
@@ -20,3 +29,21 @@ def run_turn(turn_id: str, **_later: Any) -> str:
 def sweep(**_later: Any) -> dict[str, int]:
     """Make one pass of the sweeper."""
     return services.sweep().as_dict()
+
+
+@worker_ready.connect
+def _start_sweeping(**_signal: Any) -> None:
+    """Sweep in the worker's main process; sent anew after each reconnection."""
+    _sweeper.start()
+
+
+@worker_shutting_down.connect
+def _stop_sweeping(**_signal: Any) -> None:
+    # Sent from within a signal handler, where waiting could deadlock.
+    _sweeper.stop()
+
+
+@worker_shutdown.connect
+def _end_sweeping(**_signal: Any) -> None:
+    _sweeper.stop()
+    _sweeper.join(_LAST_PASS_SECONDS)
