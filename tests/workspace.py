@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RUN_VARIABLE = "HITL_TEST_RUN"
 """Holds the run's name; child processes inherit it and so find the same database."""
 
+_DATABASE_PREFIX = "test_hitl_"
 _FILE_PREFIX = "hitl-tests-"
 _RUN_NAME = re.compile(r"(?P<checkout>[0-9a-f]{8})_(?P<pid>[0-9]+)")
 
@@ -43,6 +44,17 @@ def is_abandoned(name: str) -> bool:
     if match is None or match["checkout"] != checkout_name():
         return False
     return not _is_alive(int(match["pid"]))
+
+
+def run_database() -> str:
+    """Name this run's database on a server."""
+    return f"{_DATABASE_PREFIX}{run_name()}"
+
+
+def is_abandoned_database(name: str) -> bool:
+    """Tell whether a database on a server was left by a killed run of this tree."""
+    prefix, _, run = name.rpartition(_DATABASE_PREFIX)
+    return not prefix and is_abandoned(run)
 
 
 def run_file(suffix: str) -> Path:

@@ -13,8 +13,10 @@ from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pymysql
+import pymysql.cursors
 
 from tests.servers.service import CONNECT_SECONDS, Kind, ServerMissingError, Service
+from tests.workspace import is_abandoned_database
 
 START_SECONDS = 30
 
@@ -28,6 +30,7 @@ def mariadb() -> Iterator[Service]:
     """
     with ExitStack() as stack:
         url, product, origin = MARIADB.locate(stack)
+        _drop_abandoned(url)
         yield Service("database", product, url, origin, MARIADB.variables)
 
 
@@ -86,9 +89,9 @@ def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
             return
 
 
-def _version(url: str) -> str:
+def _connect(url: str) -> pymysql.Connection[pymysql.cursors.Cursor]:
     parts = urlsplit(url)
-    connection = pymysql.connect(
+    return pymysql.connect(
         host=parts.hostname or "127.0.0.1",
         port=parts.port or 3306,
         user=parts.username or "root",
@@ -96,10 +99,21 @@ def _version(url: str) -> str:
         unix_socket=parse_qs(parts.query).get("unix_socket", [None])[0],
         connect_timeout=CONNECT_SECONDS,
     )
-    with connection:
+
+
+def _version(url: str) -> str:
+    with _connect(url) as connection:
         version = str(connection.get_server_info())
     product = "MariaDB" if "MariaDB" in version else "MySQL"
     return f"{product} {version.removeprefix('5.5.5-').partition('-')[0]}"
+
+
+def _drop_abandoned(url: str) -> None:
+    with _connect(url) as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW DATABASES")
+        for (name,) in cursor.fetchall():
+            if is_abandoned_database(name):
+                cursor.execute(f"DROP DATABASE `{name}`")
 
 
 MARIADB = Kind(

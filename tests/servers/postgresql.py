@@ -14,9 +14,7 @@ import psycopg
 from psycopg import sql
 
 from tests.servers.service import CONNECT_SECONDS, Kind, ServerMissingError, Service
-from tests.workspace import is_abandoned
-
-DATABASE_PREFIX = "test_hitl_"
+from tests.workspace import is_abandoned_database
 
 
 @contextmanager
@@ -71,9 +69,7 @@ def _drop_abandoned(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         rows = connection.execute("SELECT datname FROM pg_database").fetchall()
         for (name,) in rows:
-            if not name.startswith(DATABASE_PREFIX):
-                continue
-            if is_abandoned(name.removeprefix(DATABASE_PREFIX)):
+            if is_abandoned_database(name):
                 drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
                 connection.execute(drop.format(sql.Identifier(name)))
 

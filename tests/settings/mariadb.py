@@ -12,14 +12,14 @@ import pymysql
 
 from tests.settings.base import *  # noqa: F403  settings are made by layering
 from tests.settings.database_url import database_from_url
-from tests.workspace import run_name
+from tests.workspace import run_database
 
 pymysql.install_as_MySQLdb()
 
 DATABASES: dict[str, dict[str, Any]] = {
     "default": database_from_url(
         os.environ.get("HITL_TEST_MARIADB_URL") or "mysql://root@127.0.0.1:3306/",
-        name=f"test_hitl_{run_name()}",
+        name=run_database(),
     ),
 }
 DATABASES["default"]["OPTIONS"].setdefault("charset", "utf8mb4")

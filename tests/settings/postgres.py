@@ -7,13 +7,13 @@ from typing import Any
 
 from tests.settings.base import *  # noqa: F403  settings are made by layering
 from tests.settings.database_url import database_from_url
-from tests.workspace import run_name
+from tests.workspace import run_database
 
 DATABASES: dict[str, dict[str, Any]] = {
     "default": database_from_url(
         os.environ.get("HITL_TEST_POSTGRES_URL")
         or "postgresql://postgres@127.0.0.1:5432/postgres",
-        name=f"test_hitl_{run_name()}",
+        name=run_database(),
     ),
 }
 # `template1` cannot be copied while another run copies it.

@@ -57,3 +57,12 @@ def test_a_run_whose_process_lives_is_not_abandoned():
 def test_what_another_tree_made_is_never_called_abandoned():
     assert not workspace.is_abandoned("00000000_999999999")
     assert not workspace.is_abandoned("something_else")
+
+
+def test_only_databases_of_killed_runs_are_abandoned():
+    tree = workspace.checkout_name()
+
+    assert workspace.is_abandoned_database(f"test_hitl_{tree}_{gone_pid()}")
+    assert not workspace.is_abandoned_database(workspace.run_database())
+    assert not workspace.is_abandoned_database(f"{tree}_{gone_pid()}")
+    assert not workspace.is_abandoned_database("mysql")
