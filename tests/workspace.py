@@ -53,8 +53,9 @@ def run_database() -> str:
 
 def is_abandoned_database(name: str) -> bool:
     """Tell whether a database on a server was left by a killed run of this tree."""
-    prefix, _, run = name.rpartition(_DATABASE_PREFIX)
-    return not prefix and is_abandoned(run)
+    if not name.startswith(_DATABASE_PREFIX):
+        return False
+    return is_abandoned(name.removeprefix(_DATABASE_PREFIX))
 
 
 def run_file(suffix: str) -> Path:
