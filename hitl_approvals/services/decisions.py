@@ -197,6 +197,8 @@ def _apply(
     )
 
     def work() -> None:
+        if due and not rows.take(rows.turns().filter(pk=turn_id)):
+            raise _Lost
         turns = rows.turns().filter(
             pk=turn_id, status=TurnStatus.SUSPENDED, undecided__gt=0
         )

@@ -50,6 +50,10 @@ def _raise(step: Any) -> bool:
     subject = _born_in_doubt(step, queues.known([])) if row is None else row
 
     def work() -> bool:
+        if not rows.take(rows.turns().filter(pk=step.turn_id)):
+            return False
+        if not born and not rows.take(rows.interrupts().filter(pk=subject.pk)):
+            return False
         asserted = (
             rows.turns()
             .filter(pk=step.turn_id, status=step.turn.status)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from django.db import connections
 from django.db.models import QuerySet
 
 from hitl_approvals.models import (
@@ -27,3 +30,16 @@ def steps() -> QuerySet[TurnStep]:
 
 def events() -> QuerySet[InterruptEvent]:
     return InterruptEvent.objects.using(alias())
+
+
+def take(rows: QuerySet[Any]) -> bool:
+    """Lock one row unless somebody holds it; for those who must never wait.
+
+    To be called inside a transaction. A row that another process holds is as good as
+    gone for this pass. Where the database cannot skip locked rows this does nothing and
+    the next statement may wait for SQLite's one writer.
+    """
+    if not connections[alias()].features.has_select_for_update_skip_locked:
+        return True
+    found = rows.select_for_update(skip_locked=True).values_list("pk", flat=True)
+    return found.first() is not None

@@ -5,13 +5,16 @@ Any number may run at once: every change is conditional on what was read, row by
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.db import connections
-from django.db.models import Exists, F, OuterRef, Q
+from django.db import DatabaseError
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from hitl_approvals import dispatchers
 from hitl_approvals.conf import hitl_settings
@@ -27,6 +30,8 @@ from hitl_approvals.services.events import SYSTEM, head, turn_event
 from hitl_approvals.services.suspension import lapse_row
 from hitl_approvals.services.transactions import alias, run_atomic
 from hitl_approvals.services.turns import NOT_LEASED, backoff
+
+logger = logging.getLogger("hitl_approvals")
 
 BATCH = 200
 """Most rows of one kind that one pass looks at; the next pass goes on."""
@@ -61,16 +66,15 @@ def sweep() -> SweepReport:
     return report
 
 
-def free_to_write(turn_id: UUID) -> bool:
-    """Take the row unless somebody holds it; the sweeper never waits for a worker.
-
-    Must be called inside a transaction. Where the database cannot skip locked rows, it
-    does nothing and the next statement waits.
-    """
-    if not connections[alias()].features.has_select_for_update_skip_locked:
-        return True
-    row = rows.turns().filter(pk=turn_id).select_for_update(skip_locked=True)
-    return row.values_list("pk", flat=True).first() is not None
+def _each(move: Callable[[Any], bool | int], found: Iterable[Any]) -> int:
+    """Move row by row; one that cannot be moved now must not hold up the others."""
+    moved = 0
+    for row in found:
+        try:
+            moved += int(move(row))
+        except DatabaseError:
+            logger.warning("The sweeper left a row for later.", exc_info=True)
+    return moved
 
 
 def _revoke_dead_leases() -> int:
@@ -80,7 +84,7 @@ def _revoke_dead_leases() -> int:
         .annotate(db_now=DbNow())
         .order_by("lease_until")[:BATCH]
     )
-    return sum(_revoke(turn) for turn in list(dead))
+    return _each(_revoke, list(dead))
 
 
 def _revoke(turn: Any) -> bool:
@@ -106,7 +110,7 @@ def _revoke(turn: Any) -> bool:
     )
 
     def work() -> bool:
-        if not free_to_write(turn.pk):
+        if not rows.take(rows.turns().filter(pk=turn.pk)):
             return False
         moved = (
             rows.turns()
@@ -132,7 +136,7 @@ def _expire() -> int:
         .order_by("expires_at")
         .values_list("pk", flat=True)[:BATCH]
     )
-    return sum(decisions.expire(pk) for pk in list(due))
+    return _each(decisions.expire, list(due))
 
 
 def _lapse() -> int:
@@ -152,20 +156,20 @@ def _lapse() -> int:
         .exclude(Exists(begun))
     )
     turn_ids = list(due.values_list("turn_id", flat=True).distinct()[:BATCH])
-    return sum(_lapse_turn(turn_id, due) for turn_id in turn_ids)
+    return _each(partial(_lapse_turn, due), turn_ids)
 
 
 class _Moved(Exception):
     """Fewer rows lapsed than were counted: undo, the next pass counts anew."""
 
 
-def _lapse_turn(turn_id: UUID, due: Any) -> int:
+def _lapse_turn(due: Any, turn_id: UUID) -> int:
     lapsed = list(due.filter(turn=turn_id).annotate(db_now=DbNow()).order_by("pk"))
     if not lapsed:
         return 0
 
     def work() -> int:
-        if not free_to_write(turn_id):
+        if not rows.take(rows.turns().filter(pk=turn_id)):
             return 0
         moved = (
             rows.turns()
@@ -186,15 +190,25 @@ def _lapse_turn(turn_id: UUID, due: Any) -> int:
         return 0
 
 
-def hint_due(turn: AgentTurn, now: datetime) -> bool:
-    """Tell whether an owed run should be announced (again): 15 s, then doubling."""
-    if turn.dispatched_at is None:
-        return True
-    wait: timedelta = hitl_settings.hint_after * 2 ** min(turn.hints, 30)
-    return turn.dispatched_at + min(wait, hitl_settings.hint_max) <= now
+def _hint_waits() -> list[timedelta]:
+    """Return the waits before each further announcement: doubling up to the longest."""
+    waits = [hitl_settings.hint_after]
+    while waits[-1] < hitl_settings.hint_max:
+        waits.append(min(waits[-1] * 2, hitl_settings.hint_max))
+    return waits
 
 
-def _owed() -> Any:
+def _hint_due() -> Q:
+    """Return the condition under which an owed run is announced (again)."""
+    due = Q(dispatched_at=None)
+    waits = _hint_waits()
+    for hints, wait in enumerate(waits):
+        counted = Q(hints=hints) if hints < len(waits) - 1 else Q(hints__gte=hints)
+        due |= counted & Q(dispatched_at__lte=db_now_plus(-wait))
+    return due
+
+
+def _owed() -> QuerySet[AgentTurn]:
     return rows.turns().filter(
         status=TurnStatus.READY, blocked=False, next_run_at__lte=DbNow()
     )
@@ -203,36 +217,34 @@ def _owed() -> Any:
 def _announce() -> int:
     if hitl_settings.dispatcher == "worker":
         return 0
-    owed = _owed().filter(
-        Q(dispatched_at=None)
-        | Q(dispatched_at__lte=db_now_plus(-hitl_settings.hint_after))
+    owed = _owed().filter(_hint_due()).order_by("next_run_at")
+    return _each(_announce_one, list(owed[:BATCH]))
+
+
+def _announce_one(turn: AgentTurn) -> bool:
+    seen = rows.turns().filter(
+        pk=turn.pk, status=TurnStatus.READY, dispatched_at=turn.dispatched_at
     )
-    announced = 0
-    for turn in list(owed.annotate(db_now=DbNow()).order_by("next_run_at")[:BATCH]):
-        if not hint_due(turn, turn.db_now):
-            continue
-        mine = (
-            rows.turns()
-            .filter(
-                pk=turn.pk, status=TurnStatus.READY, dispatched_at=turn.dispatched_at
-            )
-            .update(dispatched_at=DbNow())
-        )
-        if mine and dispatchers.wake(turn.pk):
-            # Only a hint that went out counts: an unreachable broker must not make
-            # the turn look as if no worker wanted it.
-            rows.turns().filter(pk=turn.pk, status=TurnStatus.READY).update(
-                hints=F("hints") + 1
-            )
-            announced += 1
-    return announced
+
+    def work() -> int:
+        return rows.take(seen) and seen.update(dispatched_at=DbNow())
+
+    if not run_atomic(work) or not dispatchers.wake(turn.pk):
+        return False
+    # Only a hint that went out counts: an unreachable broker must not make the turn
+    # look as if no worker wanted it.
+    rows.turns().filter(pk=turn.pk, status=TurnStatus.READY).update(
+        hints=F("hints") + 1
+    )
+    return True
 
 
 def _hints_until_unclaimed() -> int:
     """Return how many announcements span the time after which a turn is unclaimed."""
+    waits = _hint_waits()
     spent, hints = timedelta(), 0
     while spent < hitl_settings.unclaimed_after:
-        spent += min(hitl_settings.hint_after * 2**hints, hitl_settings.hint_max)
+        spent += waits[min(hints, len(waits) - 1)]
         hints += 1
     return hints
 
@@ -243,9 +255,7 @@ def _give_up_on_unclaimed() -> int:
         next_run_at__lte=db_now_plus(-hitl_settings.unclaimed_after),
         hints__gte=_hints_until_unclaimed(),
     )
-    return sum(
-        _unclaimed(turn) for turn in list(unclaimed.annotate(db_now=DbNow())[:BATCH])
-    )
+    return _each(_unclaimed, list(unclaimed.annotate(db_now=DbNow())[:BATCH]))
 
 
 def _unclaimed(turn: Any) -> bool:
@@ -263,6 +273,8 @@ def _unclaimed(turn: Any) -> bool:
     )
 
     def work() -> bool:
+        if not rows.take(rows.turns().filter(pk=turn.pk)):
+            return False
         moved = (
             rows.turns()
             .filter(

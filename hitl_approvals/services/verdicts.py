@@ -102,7 +102,7 @@ def _require_fits(row: PendingInterrupt, text: str) -> None:
     errors = [
         {"loc": name, "message": "This argument is fixed and cannot be edited."}
         for name in row.policy.get("fixed", ())
-        if edited.get(name) != proposed.get(name)
+        if _text(edited, name) != _text(proposed, name)
     ]
     errors += validate_against(row.args_schema or {}, edited)
     if errors:
@@ -113,6 +113,11 @@ def _require_fits(row: PendingInterrupt, text: str) -> None:
     if tool is not None and tool.signature.schema_digest == row.schema_digest:
         # The tool's own validation knows more than a JSON schema can say.
         tool.signature.coerce(edited)
+
+
+def _text(args: dict[str, Any], name: str) -> str | None:
+    """Return one argument as text: `1`, `1.0` and `true` are three values."""
+    return canonical.dumps(args[name]) if name in args else None
 
 
 def _answer(row: PendingInterrupt, value: Any) -> Any:
