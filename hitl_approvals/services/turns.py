@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 
 from hitl_approvals import canonical, dispatchers
 from hitl_approvals.conf import hitl_settings
@@ -126,6 +126,26 @@ def adopt(turn: AgentTurn) -> Run:
     return Run(turn=fresh, fence=fresh.fence, clock=DbClock(fresh.db_now))
 
 
+def _claimable(runnable: Iterable[tuple[str, str]]) -> QuerySet[AgentTurn]:
+    """Return the owed runs that this process may take."""
+    mine = Q(pk__in=[])
+    for agent, version in runnable:
+        mine |= Q(agent=agent, agent_version=version)
+    return rows.turns().filter(
+        mine,
+        status=TurnStatus.READY,
+        blocked=False,
+        next_run_at__lte=DbNow(),
+        attempts__lt=F("max_attempts"),
+    )
+
+
+def owed(runnable: Iterable[tuple[str, str]], *, limit: int = 50) -> list[UUID]:
+    """Return the runs that are owed and may be taken here, the longest owed first."""
+    due = _claimable(runnable).order_by("next_run_at", "pk")
+    return list(due.values_list("pk", flat=True)[:limit])
+
+
 def claim(turn_id: UUID | str, runnable: Iterable[tuple[str, str]]) -> Run | None:
     """Take an owed run, or find nothing: then the hint is dropped, not an error.
 
@@ -136,18 +156,8 @@ def claim(turn_id: UUID | str, runnable: Iterable[tuple[str, str]]) -> Run | Non
     Returns:
         The run with its journal, or None if there is nothing to do here.
     """
-    mine = Q(pk__in=[])
-    for agent, version in runnable:
-        mine |= Q(agent=agent, agent_version=version)
     token = uuid4()
-    due = rows.turns().filter(
-        mine,
-        pk=turn_id,
-        status=TurnStatus.READY,
-        blocked=False,
-        next_run_at__lte=DbNow(),
-        attempts__lt=F("max_attempts"),
-    )
+    due = _claimable(runnable).filter(pk=turn_id)
 
     def take() -> int:
         return due.update(
@@ -328,6 +338,7 @@ __all__ = [
     "extend_lease",
     "fail",
     "need_attention",
+    "owed",
     "release",
     "wake",
 ]
