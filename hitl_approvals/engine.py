@@ -29,6 +29,7 @@ from hitl_approvals.services.decisions import decide
 from hitl_approvals.services.run import Run
 from hitl_approvals.services.suspension import suspend
 from hitl_approvals.services.transactions import refuse_inside_transaction
+from hitl_approvals.text import cleaned
 from hitl_approvals.types import AlreadyResolved, Applied, Person
 
 logger = logging.getLogger("hitl_approvals")
@@ -174,14 +175,14 @@ def _outcome(run: Run, definition: AgentDefinition) -> str:
     except LeaseLost:
         raise
     except RunDiverged as error:
-        return turns.need_attention(run, error.detail)
+        return turns.need_attention(run, cleaned(error.detail, 4000))
     except RunDeferred as error:
-        return turns.release(run, error.detail)
+        return turns.release(run, cleaned(error.detail, 4000))
     except TurnFailed as error:
-        return turns.fail(run, str(error))
+        return turns.fail(run, cleaned(str(error), 4000))
     except Exception as error:
         logger.exception("Turn %s of agent %s failed.", run.turn.pk, run.turn.agent)
-        return turns.release(run, f"{type(error).__name__}: {error}"[:4000])
+        return turns.release(run, cleaned(f"{type(error).__name__}: {error}", 4000))
     if outcome.requests:
         suspend(run, requests=outcome.requests, state=outcome.state)
     return SUSPENDED

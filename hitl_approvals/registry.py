@@ -17,6 +17,7 @@ from hitl_approvals.exceptions import (
     ToolFailed,
 )
 from hitl_approvals.schemas import ToolSignature
+from hitl_approvals.text import storable
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -99,6 +100,7 @@ class Tool(Generic[P, R]):
         return f"<Tool {self.name}>"
 
     def _refuse_nonsense(self) -> None:
+        _refuse_name("Tool", self.name, 128)
         if inspect.iscoroutinefunction(self.function):
             if self.effect == ToolMode.TRANSACTIONAL:
                 raise HitlConfigurationError(
@@ -284,6 +286,7 @@ def agent(
     Raises:
         HitlConfigurationError: The name is taken, or something is not a tool.
     """
+    _refuse_name("Agent", name, 100)
     given: list[Any] = list(tools)
     wrong = [one for one in given if not isinstance(one, Tool)]
     if wrong:
@@ -309,6 +312,13 @@ def agent(
         return target
 
     return register
+
+
+def _refuse_name(what: str, name: str, limit: int) -> None:
+    if not name.strip() or len(name) > limit or not storable(name):
+        raise HitlConfigurationError(
+            f"{what} name {name!r}: use 1 to {limit} printable characters."
+        )
 
 
 def _mode(name: str, effect: str | None) -> ToolMode:

@@ -16,6 +16,7 @@ from hitl_approvals.policies import Verdict, evaluate_policy
 from hitl_approvals.registry import Tool
 from hitl_approvals.services.run import Run
 from hitl_approvals.services.suspension import Request
+from hitl_approvals.text import cleaned
 from hitl_approvals.types import CallInfo
 
 
@@ -146,7 +147,7 @@ def request_for(
         expires_in=tool.expires_in,
         fields={
             "tool_name": tool.name,
-            "tool_call_id": call.id[:255],
+            "tool_call_id": cleaned(call.id, 255),
             "tool_description": tool.description,
             "args_text": call.args_text,
             "args": canonical.filterable(canonical.loads(call.args_text)),

@@ -32,6 +32,7 @@ from hitl_approvals.models import PendingInterrupt, TurnStep
 from hitl_approvals.registry import Tool
 from hitl_approvals.services import effects, transactional
 from hitl_approvals.services.run import Run
+from hitl_approvals.text import cleaned
 
 NOT_RUN = (ToolNotStarted, ConnectionRefusedError)
 """The call certainly never left this process."""
@@ -385,7 +386,7 @@ def _dumped_after(tool: Tool[Any, Any], value: Any) -> Any:
 
 
 def _for_operator(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:4000]
+    return cleaned(f"{type(error).__name__}: {error}", 4000)
 
 
 def _for_model(error: Exception, tool: Tool[Any, Any]) -> str:

@@ -14,7 +14,7 @@ from django.db.models import F, Q, QuerySet
 from hitl_approvals import canonical, dispatchers
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import EventType, TurnStatus
-from hitl_approvals.exceptions import KeyReused, LeaseLost
+from hitl_approvals.exceptions import KeyReused, LeaseLost, PayloadRejected
 from hitl_approvals.models import AgentTurn, DbNow, db_now_plus
 from hitl_approvals.services import rows, threads
 from hitl_approvals.services.clock import DbClock
@@ -22,6 +22,7 @@ from hitl_approvals.services.closing import cancel_leftovers
 from hitl_approvals.services.events import SYSTEM, head, turn_event
 from hitl_approvals.services.run import Run, fenced, flush, flushed, load
 from hitl_approvals.services.transactions import alias, run_atomic
+from hitl_approvals.text import storable
 from hitl_approvals.types import Person
 
 NOT_LEASED: dict[str, Any] = {"lease_token": None, "lease_until": None}
@@ -48,8 +49,15 @@ def create(
 
     Raises:
         KeyReused: The key stands for another request.
-        PayloadRejected: Input or options are not JSON, too large or too deep.
+        PayloadRejected: Input or options are not JSON, too large or too deep, or the
+            thread's name cannot be stored.
     """
+    if thread_id is not None and not (storable(thread_id) and len(thread_id) <= 255):
+        raise PayloadRejected(
+            "A thread's name has at most 255 characters, none of them NUL or half of a "
+            "surrogate pair; nothing was stored.",
+            errors=[{"loc": "thread_id", "message": "Use a shorter, plain name."}],
+        )
     limits = {
         "max_bytes": hitl_settings.max_payload_bytes,
         "max_depth": hitl_settings.max_depth,
