@@ -61,8 +61,9 @@ def test_a_hostile_reason_is_refused_and_nothing_is_stored() -> None:
     turn = start_turn("hostile", "call", run=True)
     row = PendingInterrupt.objects.get(turn=turn)
 
+    body = {"type": "reject", "reason": HOSTILE}
+
     with pytest.raises(TypeError, match="reason"):
-        body = {"type": "reject", "reason": HOSTILE}
         services.decide(row.pk, body, by=None, via="test")
 
     row.refresh_from_db()
