@@ -1,0 +1,150 @@
+"""How interrupts and turns look on the wire. Only writes; reads of bodies are elsewhere."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import Any
+
+from rest_framework import ISO_8601, serializers
+
+from hitl_approvals.api import redaction
+from hitl_approvals.api.links import link
+from hitl_approvals.models import AgentTurn, PendingInterrupt
+
+
+class Text(serializers.CharField):
+    """Text; the empty one stands in a column for "none", so it is null here."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(read_only=True, allow_null=True, **kwargs)
+
+    def to_representation(self, value: Any) -> Any:
+        return str(value) or None
+
+
+class Moment(serializers.DateTimeField):
+    """A time in UTC with `Z`, whatever zone and format the site shows elsewhere."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(
+            read_only=True, format=ISO_8601, default_timezone=UTC, **kwargs
+        )
+
+
+class Json(serializers.JSONField):
+    """A JSON value exactly as it is stored."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(read_only=True, **kwargs)
+
+
+class InterruptListSerializer(serializers.Serializer[PendingInterrupt]):
+    """An interrupt in a list: all but what can be long."""
+
+    id = serializers.UUIDField(read_only=True)
+    kind = serializers.CharField(read_only=True)
+    status = serializers.CharField(read_only=True)
+    revision = serializers.IntegerField(read_only=True)
+    generation = serializers.IntegerField(read_only=True)
+    turn = serializers.UUIDField(source="turn_id", read_only=True, allow_null=True)
+    agent = Text()
+    thread_id = Text()
+    tool_name = Text()
+    tool_call_id = Text()
+    tool_description = Text()
+    args = serializers.SerializerMethodField()
+    redacted = serializers.SerializerMethodField()
+    args_digest = Text()
+    payload = Json()
+    response_schema = Json()
+    tags = Json()
+    queue = serializers.CharField(source="queue_id", read_only=True)
+    priority = serializers.IntegerField(read_only=True)
+    allowed_decisions = Json()
+    policy = Json()
+    decision = Text()
+    decision_args = serializers.SerializerMethodField()
+    decision_value = Json()
+    reason = Text()
+    decided_by = Text(source="decided_by_label")
+    decided_via = Text()
+    decided_at = Moment()
+    requested_at = Moment()
+    requested_by = serializers.SerializerMethodField()
+    expires_at = Moment()
+    execute_by = Moment()
+    outcome_status = Text()
+    outcome = Json()
+    resolved_at = Moment()
+    url = serializers.SerializerMethodField()
+
+    def get_args(self, row: PendingInterrupt) -> Any:
+        """Return what the agent asked for."""
+        return redaction.shown_args(row.args_text, redaction.hidden_names(row))
+
+    def get_decision_args(self, row: PendingInterrupt) -> Any:
+        """Return what a reviewer put in place of it."""
+        hidden = redaction.hidden_names(row)
+        return redaction.shown_args(row.decision_args_text, hidden)
+
+    def get_redacted(self, row: PendingInterrupt) -> list[str]:
+        """Return the names of the arguments that are shown as null."""
+        return redaction.hidden_names(row)
+
+    def get_requested_by(self, row: PendingInterrupt) -> str | None:
+        """Return the label of whoever started the turn."""
+        return None if row.turn is None else row.turn.requested_by_label or None
+
+    def get_url(self, row: PendingInterrupt) -> str:
+        """Return the address of this interrupt."""
+        return link(self.context["request"], "interrupt-detail", row.pk)
+
+
+class InterruptSerializer(InterruptListSerializer):
+    """An interrupt by itself."""
+
+    args_schema = Json()
+    # `context` is also what serializers call the request's surroundings; declared
+    # fields are taken off the class, so both work.
+    context = serializers.SerializerMethodField()  # type: ignore[assignment]
+
+    def get_context(self, row: PendingInterrupt) -> Any:
+        """Return what was going on when the agent asked."""
+        return redaction.shown_context(row.context, row)
+
+
+class TurnSerializer(serializers.Serializer[AgentTurn]):
+    """A turn, as whoever started it may see it."""
+
+    id = serializers.UUIDField(read_only=True)
+    agent = serializers.CharField(read_only=True)
+    agent_version = serializers.CharField(read_only=True)
+    thread_id = serializers.CharField(read_only=True)
+    status = serializers.CharField(read_only=True)
+    undecided = serializers.IntegerField(read_only=True)
+    input = Json()
+    output = Json()
+    error = Text()
+    attempts = serializers.IntegerField(read_only=True)
+    requested_by = Text(source="requested_by_label")
+    created_at = Moment()
+    finished_at = Moment()
+    interrupts = serializers.SerializerMethodField()
+    url = serializers.SerializerMethodField()
+
+    def get_interrupts(self, turn: AgentTurn) -> list[dict[str, str]]:
+        """Return where each interrupt of the turn stands, in the model's order."""
+        rows = turn.interrupts.order_by("position", "pk").values_list("pk", "status")
+        request = self.context["request"]
+        return [
+            {
+                "id": str(pk),
+                "status": status,
+                "url": link(request, "interrupt-detail", pk),
+            }
+            for pk, status in rows
+        ]
+
+    def get_url(self, turn: AgentTurn) -> str:
+        """Return the address of this turn."""
+        return link(self.context["request"], "turn-detail", turn.pk)

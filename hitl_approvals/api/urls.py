@@ -1,0 +1,16 @@
+"""The addresses of the API: `path("api/", include("hitl_approvals.api.urls"))`."""
+
+from __future__ import annotations
+
+from rest_framework.routers import SimpleRouter
+
+from hitl_approvals.api.links import APP_NAME
+from hitl_approvals.api.viewsets import InterruptViewSet, TurnViewSet
+
+app_name = APP_NAME
+
+router = SimpleRouter()
+router.register("interrupts", InterruptViewSet, basename="interrupt")
+router.register("turns", TurnViewSet, basename="turn")
+
+urlpatterns = router.urls

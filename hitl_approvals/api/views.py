@@ -1,0 +1,102 @@
+"""What all our endpoints share: who may call, how errors look, which headers go out."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from django.apps import apps
+from django.db import connections, transaction
+from django.db.models import Model
+from rest_framework.authentication import (
+    BaseAuthentication,
+    SessionAuthentication,
+    TokenAuthentication,
+)
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.pagination import BasePagination
+from rest_framework.permissions import IsAuthenticated
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.settings import api_settings
+from rest_framework.viewsets import GenericViewSet
+
+from hitl_approvals.api import errors
+from hitl_approvals.api.parsers import StrictJSONParser
+from hitl_approvals.api.renderers import ExactJSONRenderer
+
+M = TypeVar("M", bound=Model)
+
+_SANE_ID = re.compile(r"[A-Za-z0-9._:+/=@-]{1,128}")
+
+
+class ApprovalsViewSet(GenericViewSet[M]):
+    """Fixes everything that a site's own REST framework settings would change.
+
+    Left to the site: who is authenticated (`DEFAULT_AUTHENTICATION_CLASSES`, if it sets
+    them) and how often one may call (`DEFAULT_THROTTLE_CLASSES`).
+    """
+
+    parser_classes = [StrictJSONParser]
+    renderer_classes = [ExactJSONRenderer]
+    permission_classes = [IsAuthenticated]
+    content_negotiation_class = DefaultContentNegotiation
+    # It would list every row that a field could point to.
+    metadata_class = None
+    versioning_class = None
+    filter_backends = []
+    pagination_class: type[BasePagination] | None = None
+    http_method_names = ["get", "head", "post"]
+    # Whatever comes here is answered by us: no id leads to the site's own 404 page.
+    lookup_value_regex = "[^/]+"
+
+    @classmethod
+    def as_view(cls, actions: Any = None, **initkwargs: Any) -> Any:
+        """Return the view, exempt from `ATOMIC_REQUESTS` on every database.
+
+        A decision wakes its worker after its own commit; inside a request's transaction
+        that would be after the response, and an error later on would take it back.
+        """
+        view: Any = super().as_view(actions, **initkwargs)
+        for alias in connections:
+            view = transaction.non_atomic_requests(alias)(view)
+        return view
+
+    def get_authenticators(self) -> list[BaseAuthentication]:
+        """Return the site's own choice, or tokens (if installed) and sessions."""
+        if "DEFAULT_AUTHENTICATION_CLASSES" in api_settings.user_settings:
+            chosen: Any = api_settings.DEFAULT_AUTHENTICATION_CLASSES
+            return [each() for each in chosen]
+        session = SessionAuthentication()
+        if apps.is_installed("rest_framework.authtoken"):
+            return [TokenAuthentication(), session]
+        return [session]
+
+    def get_exception_handler(self) -> Any:
+        """Return our own handler, whatever the site's is."""
+        return errors.exception_handler
+
+    def interrupt_as_it_is_now(self) -> Any:
+        """Return what an error shows of the interrupt that it is about, if any."""
+        return None
+
+    def finalize_response(
+        self,
+        request: Request,
+        response: Response,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Response:
+        """Add what every response of ours carries."""
+        final = super().finalize_response(request, response, *args, **kwargs)
+        final["X-Request-ID"] = request_id(request)
+        # Arguments are nobody else's business, proxies and browser caches included.
+        final.setdefault("Cache-Control", "private, no-store")
+        return final
+
+
+def request_id(request: Request) -> str:
+    """Return the id that came with a request if it is a sane one, else a new one."""
+    given = request.headers.get("X-Request-ID", "")
+    return given if _SANE_ID.fullmatch(given) else uuid4().hex

@@ -1,0 +1,196 @@
+"""The endpoints: each reads a request, calls one service and shows the row."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+from uuid import UUID
+
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django_filters.rest_framework import DjangoFilterBackend
+from rest_framework import status
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
+
+from hitl_approvals import canonical, engine, permissions, selectors, services
+from hitl_approvals.api import bodies, redaction
+from hitl_approvals.api.filters import InterruptFilter
+from hitl_approvals.api.pagination import RequestedAtPagination
+from hitl_approvals.api.serializers import (
+    InterruptListSerializer,
+    InterruptSerializer,
+    TurnSerializer,
+)
+from hitl_approvals.api.views import ApprovalsViewSet
+from hitl_approvals.decisions import Decision, Edit
+from hitl_approvals.enums import DecisionType, Door
+from hitl_approvals.exceptions import (
+    InterruptNotFound,
+    PayloadRejected,
+    ReviewerNotAllowed,
+)
+from hitl_approvals.models import AgentTurn, PendingInterrupt
+from hitl_approvals.services.transactions import alias
+from hitl_approvals.types import Person
+
+REPLAYED = "Idempotency-Replayed"
+NOT_IN_LISTS = (
+    "args_schema",
+    "context",
+    "turn__execute_options",
+    "turn__input",
+    "turn__output",
+    "turn__state",
+)
+"""Columns that can be long and that a list does not show."""
+
+
+class InterruptViewSet(ApprovalsViewSet[PendingInterrupt]):
+    """Requests for a human decision: to be listed, read and decided."""
+
+    serializer_class = InterruptSerializer
+    filter_backends = [DjangoFilterBackend]
+    filterset_class = InterruptFilter
+    pagination_class = RequestedAtPagination
+
+    def get_queryset(self) -> QuerySet[PendingInterrupt]:
+        """Return what this person may see."""
+        rows = permissions.visible_to(person(self.request))
+        return rows.select_related("turn").defer(*NOT_IN_LISTS)
+
+    def get_serializer_class(self) -> type[BaseSerializer[PendingInterrupt]]:
+        """Return the short form for lists."""
+        if self.action == "list":
+            return InterruptListSerializer
+        return InterruptSerializer
+
+    def list(self, request: Request, **kwargs: Any) -> Response:
+        """List the interrupts that you may see, newest first."""
+        page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+
+    def retrieve(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Show one interrupt."""
+        row = selectors.interrupt_get(pk, person(request))
+        return Response(self.get_serializer(row).data)
+
+    @action(detail=True, methods=["post"])
+    def approve(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Let the call run exactly as it was proposed."""
+        return self._decide(request, pk, DecisionType.APPROVE)
+
+    @action(detail=True, methods=["post"])
+    def reject(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Do not let the call run; the reason goes to the agent."""
+        return self._decide(request, pk, DecisionType.REJECT)
+
+    @action(detail=True, methods=["post"])
+    def edit(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Let the call run with these arguments instead."""
+        return self._decide(request, pk, DecisionType.EDIT)
+
+    @action(detail=True, methods=["post"])
+    def respond(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Answer a question."""
+        return self._decide(request, pk, DecisionType.RESPOND)
+
+    def interrupt_as_it_is_now(self) -> Any:
+        """Return what an error shows: the winner's decision to whoever came second."""
+        row = _fresh(self.kwargs.get("pk", ""), person(self.request))
+        return None if row is None else self._shown(row)
+
+    def _decide(self, request: Request, pk: str, kind: DecisionType) -> Response:
+        by = person(request)
+        asked = bodies.read_decision(request, kind)
+        decision, kept = _meant(asked.decision, pk, by)
+        try:
+            receipt = services.decide(
+                pk,
+                decision,
+                by=by,
+                via=Door.API,
+                revision=asked.revision,
+                key=asked.key,
+            )
+        except PayloadRejected as error:
+            raise redaction.without_values(error, kept) from error
+        row = _fresh(receipt.interrupt_id, by)
+        if row is None:
+            raise InterruptNotFound
+        replayed = "true" if receipt.replayed else "false"
+        return Response(self._shown(row), headers={REPLAYED: replayed})
+
+    def _shown(self, row: PendingInterrupt) -> Any:
+        return InterruptSerializer(row, context=self.get_serializer_context()).data
+
+
+class TurnViewSet(ApprovalsViewSet[AgentTurn]):
+    """Turns of agents: to be started and read."""
+
+    serializer_class = TurnSerializer
+
+    def get_queryset(self) -> QuerySet[AgentTurn]:
+        """Return what this person may see."""
+        return permissions.turns_visible_to(person(self.request))
+
+    def create(self, request: Request, **kwargs: Any) -> Response:
+        """Start a turn; a worker performs it."""
+        by = person(request)
+        if not by.has_perm(permissions.START_TURN):
+            raise ReviewerNotAllowed("You need the right to add agent turns.")
+        asked = bodies.read_start(request)
+        started = engine.start_turn(
+            asked.agent,
+            asked.input,
+            thread_id=asked.thread_id,
+            key=None if asked.key is None else _own(by, asked.key),
+            requested_by=by,
+            execute_options=asked.execute_options,
+        )
+        # Read anew: the database filled in times, and a worker may have it already.
+        turn = AgentTurn.objects.using(alias()).get(pk=started.pk)
+        shown = self.get_serializer(turn).data
+        return Response(
+            shown, status=status.HTTP_202_ACCEPTED, headers={"Location": shown["url"]}
+        )
+
+    def retrieve(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Show one turn."""
+        turn = selectors.turn_get(pk, person(request))
+        return Response(self.get_serializer(turn).data)
+
+
+def person(request: Request) -> Person:
+    """Return who is asking; `IsAuthenticated` has let nobody else through."""
+    return cast("Person", request.user)
+
+
+def _fresh(pk: UUID | str, by: Person) -> PendingInterrupt | None:
+    """Read a row where it was written: a replica may not know the decision yet."""
+    rows = permissions.visible_to(by).using(alias()).select_related("turn")
+    try:
+        return rows.filter(pk=pk).first()
+    except (ValidationError, ValueError):
+        return None
+
+
+def _meant(decision: Decision, pk: str, by: Person) -> tuple[Decision, list[str]]:
+    """Return an edit with the hidden values that it sends back as they were shown.
+
+    Raises:
+        InterruptNotFound: No such row, or it may not be seen.
+    """
+    if not isinstance(decision, Edit) or None not in decision.args.values():
+        return decision, []
+    row = _fresh(pk, by)
+    if row is None:
+        raise InterruptNotFound
+    args, kept = redaction.keep_hidden(row, decision.args)
+    return Edit(args, decision.reason), kept
+
+
+def _own(by: Person, key: str) -> str:
+    """Return a start key that no other person's key can be the same as."""
+    return canonical.key_digest("api", str(by.pk), key)
