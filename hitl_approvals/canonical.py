@@ -119,6 +119,15 @@ def loads(
     return value
 
 
+def stored(text: str | None) -> JSONValue:
+    """Return the value of a text that this package wrote; the site's limits are for input.
+
+    Raises:
+        PayloadRejected: The text is not canonical JSON.
+    """
+    return loads(text or "null", max_bytes=None, max_depth=None)
+
+
 def digest(text: str) -> str:
     """Return the digest of a canonical text, marked with the form's version.
 

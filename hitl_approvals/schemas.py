@@ -93,7 +93,7 @@ class ToolSignature:
             _result=result,
         )
 
-    def coerce(self, args: Mapping[str, Any]) -> dict[str, Any]:
+    def coerce(self, args: object) -> dict[str, Any]:
         """Return the arguments as Python values; left out ones stay left out.
 
         Raises:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from hitl_approvals import canonical, results
+from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import (
     DecisionType,
     InterruptKind,
@@ -17,6 +18,7 @@ from hitl_approvals.enums import (
 from hitl_approvals.exceptions import (
     ApprovalRejected,
     InterruptSuspended,
+    PayloadRejected,
     RunDeferred,
     RunDiverged,
 )
@@ -24,6 +26,7 @@ from hitl_approvals.gate.calls import Call, judge, read_args, read_shape, reques
 from hitl_approvals.gate.perform import Open, answer
 from hitl_approvals.models import PendingInterrupt
 from hitl_approvals.registry import AgentDefinition, Tool, current_gate
+from hitl_approvals.schemas import check_schema
 from hitl_approvals.services.run import Run
 from hitl_approvals.services.suspension import Doubt, Request, suspend
 
@@ -83,7 +86,8 @@ class Gate:
         Raises:
             ApprovalRejected: It did not run; the text says why.
         """
-        raw = {"name": tool.name, "args": tool.signature.dump_args(args)}
+        read = tool.signature.dump_args(tool.signature.coerce(args))
+        raw = {"name": tool.name, "args": read}
         if tool.name not in self.tools:
             self.tools = {**self.tools, tool.name: tool}
         message, found = self._guarded(lambda: self._one(raw))
@@ -104,6 +108,7 @@ class Gate:
             InterruptSuspended: Nobody has answered yet.
             ApprovalRejected: The question was refused or nobody answered in time.
             RunDiverged: The question of this ordinal was another one before.
+        PayloadRejected: The question or its schema is not JSON, too large or too deep.
         """
         return self._guarded(lambda: self._ask(payload, response_schema, key))
 
@@ -243,7 +248,7 @@ class Gate:
         call.step = self._step_of(call)
         if call.interrupt is not None:
             row = call.interrupt
-            _compare(call, row.tool_name, row.args_digest)
+            _compare(call, row.tool_name, row.requested_digest)
             return
         if call.step is not None:
             _compare(call, call.step.name, call.step.args_digest)
@@ -265,12 +270,15 @@ class Gate:
         dedupe_key = canonical.key_digest(
             "interrupt", str(self.run.turn.pk), "question", *label
         )
+        asked = _bounded(payload)
+        if schema is not None and (wrong := check_schema(schema)):
+            raise PayloadRejected("response_schema is no JSON schema.", errors=wrong)
         row = self.run.interrupts.get(dedupe_key)
         if row is None:
             question = _question(dedupe_key, payload, schema, self.run)
             self._stop(suspend(self.run, requests=[question]))
         assert row is not None  # noqa: S101  a new question always waits
-        if key is None and canonical.dumps(row.payload) != canonical.dumps(payload):
+        if key is None and _bounded(row.payload) != asked:
             raise RunDiverged(
                 f"Question {label[1]} of this turn was {row.payload!r} and is "
                 f"{payload!r} now. Pass key= to `turn.interrupt` so that the answer "
@@ -292,6 +300,14 @@ class Gate:
         raise ApprovalRejected("question", row.reason or "nobody answered in time")
 
 
+def _bounded(payload: Any) -> str:
+    return canonical.dumps(
+        payload,
+        max_bytes=hitl_settings.max_payload_bytes,
+        max_depth=hitl_settings.max_depth,
+    )
+
+
 def _question(
     dedupe_key: str, payload: Any, schema: Mapping[str, Any] | None, run: Run
 ) -> Request:
@@ -311,12 +327,12 @@ def _question(
     )
 
 
-def _compare(call: Call, name: str, args_digest: str) -> None:
-    if (call.name, call.args_digest) == (name, args_digest):
+def _compare(call: Call, name: str, requested_digest: str) -> None:
+    if (call.name, call.requested_digest) == (name, requested_digest):
         return
     raise RunDiverged(
-        f"On record under this call's id is `{name}` ({args_digest[:19]}…); the agent "
-        f"asks now for `{call.name}` ({call.args_digest[:19] or 'unreadable'}…). "
+        f"On record under this call's id is `{name}` ({requested_digest[:19]}…); the agent "
+        f"asks now for `{call.name}` ({call.requested_digest[:19] or 'unreadable'}…). "
         "Nothing ran and the decision was kept."
     )
 

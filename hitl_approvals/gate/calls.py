@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -31,8 +31,9 @@ class Call:
     position: int = 0
     tool: Tool[Any, Any] | None = None
     args_text: str = "{}"
-    args_digest: str = ""
-    values: dict[str, Any] = field(default_factory=dict)
+    """Canonical text of the arguments as the signature reads them: what may run."""
+    requested_digest: str = ""
+    """Digest of the model's own arguments."""
     problem: str = ""
     """What is wrong with the call, for the model; such a call never runs."""
     step: TurnStep | None = None
@@ -65,7 +66,11 @@ def read_shape(raw: Any) -> tuple[str, str, Any]:
 
 
 def read_args(call: Call, raw: Any) -> None:
-    """Fill in canonical text, digest and coerced values, or say what is wrong."""
+    """Fill in the digest of what was asked and the text of what may run.
+
+    The signature reads the arguments once, here: a reviewer then sees `1` where the model
+    wrote `true` for a number, and nothing that the tool would drop.
+    """
     limits = {
         "max_bytes": hitl_settings.max_payload_bytes,
         "max_depth": hitl_settings.max_depth,
@@ -79,9 +84,11 @@ def read_args(call: Call, raw: Any) -> None:
             )
             return
         call.args_text = canonical.dumps(raw, **limits)
-        call.args_digest = canonical.digest(call.args_text)
+        call.requested_digest = canonical.digest(call.args_text)
         if call.tool is not None:
-            call.values = coerced(call.tool, call.args_text)
+            signature = call.tool.signature
+            read = signature.dump_args(signature.coerce(raw))
+            call.args_text = canonical.dumps(read, **limits)
     except PayloadRejected as error:
         call.problem = results.does_not_fit(error.detail, error.errors)
 
@@ -92,7 +99,7 @@ def coerced(tool: Tool[Any, Any], args_text: str) -> dict[str, Any]:
     Raises:
         PayloadRejected: They do not fit the tool's signature.
     """
-    args: Any = canonical.loads(args_text)
+    args: Any = canonical.stored(args_text)
     return tool.signature.coerce(args)
 
 
@@ -105,7 +112,8 @@ def judge(run: Run, call: Call, *, trip: int) -> Verdict:
         CallInfo(
             tool_name=tool.name,
             description=tool.description,
-            args=call.values,
+            # Values of its own: a predicate that changes them changes nothing else.
+            args=coerced(tool, call.args_text),
             agent=run.turn.agent,
             turn_id=str(run.turn.pk),
             thread_id=run.turn.thread_id,
@@ -150,8 +158,9 @@ def request_for(
             "tool_call_id": cleaned(call.id, 255),
             "tool_description": tool.description,
             "args_text": call.args_text,
-            "args": canonical.filterable(canonical.loads(call.args_text)),
-            "args_digest": call.args_digest,
+            "args": canonical.filterable(canonical.stored(call.args_text)),
+            "args_digest": canonical.digest(call.args_text),
+            "requested_digest": call.requested_digest,
             "args_schema": tool.signature.args_schema,
             "schema_digest": tool.signature.schema_digest,
             "context": context,
@@ -176,7 +185,10 @@ def request_for(
 def _repeated(run: Run, call: Call) -> PendingInterrupt | None:
     """Find an earlier interrupt of this turn for the very same call."""
     for row in run.interrupts.values():
-        same = (row.tool_name, row.args_digest) == (call.name, call.args_digest)
+        same = (row.tool_name, row.requested_digest) == (
+            call.name,
+            call.requested_digest,
+        )
         if same and row.dedupe_key != call.dedupe_key:
             return row
     return None

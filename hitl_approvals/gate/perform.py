@@ -116,8 +116,8 @@ def _told(call: Call, step: TurnStep) -> dict[str, Any]:
     row = call.interrupt
     if row is not None and row.decision == DecisionType.EDIT:
         content = results.edited(
-            canonical.loads(row.args_text or "{}"),  # type: ignore[arg-type]
-            canonical.loads(row.decision_args_text or "{}"),  # type: ignore[arg-type]
+            canonical.stored(row.args_text),  # type: ignore[arg-type]
+            canonical.stored(row.decision_args_text),  # type: ignore[arg-type]
             result=content,
             reason=row.reason,
         )
@@ -125,9 +125,9 @@ def _told(call: Call, step: TurnStep) -> dict[str, Any]:
 
 
 def _may_run(call: Call) -> str:
-    return (
-        call.args_digest if call.interrupt is None else call.interrupt.decision_digest
-    )
+    """Return the digest of the arguments that may run."""
+    row = call.interrupt
+    return canonical.digest(call.args_text) if row is None else row.decision_digest
 
 
 def _approved_values(call: Call, tool: Tool[Any, Any]) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def _approved_values(call: Call, tool: Tool[Any, Any]) -> dict[str, Any]:
     """
     row = call.interrupt
     if row is None:
-        return call.values
+        return coerced(tool, call.args_text)
     text = row.args_text if row.decision_args_text is None else row.decision_args_text
     if text is None or canonical.digest(text) != row.decision_digest:
         raise RunDiverged(
@@ -175,7 +175,7 @@ def _begin(run: Run, call: Call, step: TurnStep | None) -> dict[str, Any] | Open
             key=call.key,
             name=call.name,
             args_text=call.args_text,
-            args_digest=call.args_digest,
+            args_digest=call.requested_digest,
             mode=tool.effect,
             interrupt=call.interrupt,
         )
@@ -204,7 +204,7 @@ def _read_only(
         call.key,
         StepKind.TOOL,
         call.name,
-        args_digest=call.args_digest,
+        args_digest=call.requested_digest,
         mode=ToolMode.NONE,
         status=status,
         result=result,

@@ -45,10 +45,14 @@ class PendingInterrupt(models.Model):
     tool_call_id = models.CharField(max_length=255, default="", blank=True)
     tool_description = models.TextField(_("tool description"), default="", blank=True)
     args_text = models.TextField(_("arguments"), null=True)
-    """Canonical text of the model's own arguments; what the digest is over."""
+    """Canonical text of the arguments as the tool's signature reads them: what is shown,
+    and what runs if it is approved."""
     args = models.JSONField(null=True, editable=False)
     """A copy for filters; NULL where a database cannot hold the value. Never read back."""
     args_digest = models.CharField(max_length=70, default="", blank=True)
+    """Digest of `args_text`."""
+    requested_digest = models.CharField(max_length=70, default="", blank=True)
+    """Digest of the model's own arguments: by it a replayed call is recognized."""
     args_schema = CanonicalJSONField(null=True)
     schema_digest = models.CharField(max_length=70, default="", blank=True)
     payload = CanonicalJSONField(_("question"), null=True)

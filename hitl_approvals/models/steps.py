@@ -27,6 +27,7 @@ class TurnStep(models.Model):
     args_text = models.TextField(null=True)
     """Arguments of a call that nobody had to approve; a gated one's are on its row."""
     args_digest = models.CharField(max_length=70, default="", blank=True)
+    """Digest of the arguments as they were requested."""
     status = models.CharField(_("status"), max_length=16, choices=StepStatus.choices)
     mode = models.CharField(max_length=16, choices=ToolMode.choices, default="")
     idempotency_key = models.CharField(max_length=64, null=True, unique=True)

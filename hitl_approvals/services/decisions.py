@@ -93,7 +93,9 @@ def decide(
     parsed = parse_decision(decision)
     row = _read(interrupt_id)
     permissions.require_decide(by, row)
-    body = canonical.digest(canonical.dumps(decision_body(parsed)))
+    body = canonical.digest(
+        canonical.dumps(decision_body(parsed), max_bytes=None, max_depth=None)
+    )
     hashed = None if key is None else canonical.key_digest("decide", str(row.pk), key)
     replay = _replayed(row, by, hashed, body)
     if replay is not None:

@@ -89,7 +89,7 @@ def interrupt_event(
             decision=(row.decision if decision is None else decision) or "",
             generation=row.generation if generation is None else generation,
             revision=row.revision if revision is None else revision,
-            digest_proposed=row.args_digest,
+            digest_proposed=row.requested_digest,
             digest_shown=digest_shown,
             digest_run=digest_run,
             execute_by=execute_by,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,11 +71,7 @@ def _edit(row: PendingInterrupt, decision: Edit) -> Verdict:
     if row.kind != InterruptKind.TOOL_CALL:
         _require_offered(row, DecisionType.EDIT)
         raise DecisionNotAllowed("A question has no arguments to edit.")
-    limits = {
-        "max_bytes": hitl_settings.max_payload_bytes,
-        "max_depth": hitl_settings.max_depth,
-    }
-    text = canonical.dumps(decision.args, **limits)
+    text = _read_by_signature(row, decision.args)
     frozen = _frozen(row)
     if canonical.digest(text) == frozen:
         # Nothing differs: what is recorded is what happened, an approval.
@@ -83,7 +80,6 @@ def _edit(row: PendingInterrupt, decision: Edit) -> Verdict:
             DecisionType.APPROVE, {"reason": decision.reason or ""}, may_run=frozen
         )
     _require_offered(row, DecisionType.EDIT)
-    _require_fits(row, text)
     return Verdict(
         DecisionType.EDIT,
         {"decision_args_text": text, "reason": decision.reason or ""},
@@ -91,28 +87,41 @@ def _edit(row: PendingInterrupt, decision: Edit) -> Verdict:
     )
 
 
-def _require_fits(row: PendingInterrupt, text: str) -> None:
-    """Check edited arguments against the frozen schema, the tool and its fixed fields.
+def _read_by_signature(row: PendingInterrupt, edited: Mapping[str, Any]) -> str:
+    """Return edited arguments as they would run, checked against schema and tool.
 
     Raises:
         PayloadRejected: With one entry a field.
     """
-    edited: Any = canonical.loads(text)
-    proposed: Any = canonical.loads(row.args_text or "{}")
-    errors = [
-        {"loc": name, "message": "This argument is fixed and cannot be edited."}
-        for name in row.policy.get("fixed", ())
-        if _text(edited, name) != _text(proposed, name)
-    ]
-    errors += validate_against(row.args_schema or {}, edited)
+    limits = {
+        "max_bytes": hitl_settings.max_payload_bytes,
+        "max_depth": hitl_settings.max_depth,
+    }
+    text = canonical.dumps(edited, **limits)
+    errors = validate_against(row.args_schema or {}, canonical.stored(text))
+    tool = registry.tools.get(row.tool_name)
+    same_tool = tool is not None and tool.signature.schema_digest == row.schema_digest
+    if tool is not None and same_tool and not errors:
+        # The tool's own validation knows more than a JSON schema can say, and its
+        # reading is what will run.
+        values = tool.signature.coerce(edited)
+        text = canonical.dumps(tool.signature.dump_args(values), **limits)
+    errors += _touched(row, canonical.stored(text))
     if errors:
         raise PayloadRejected(
             "The edited arguments do not fit; nothing was stored.", errors=errors
         )
-    tool = registry.tools.get(row.tool_name)
-    if tool is not None and tool.signature.schema_digest == row.schema_digest:
-        # The tool's own validation knows more than a JSON schema can say.
-        tool.signature.coerce(edited)
+    return text
+
+
+def _touched(row: PendingInterrupt, edited: Any) -> list[dict[str, str]]:
+    """Return an entry for each fixed argument that differs from the proposed one."""
+    proposed: Any = canonical.stored(row.args_text)
+    return [
+        {"loc": name, "message": "This argument is fixed and cannot be edited."}
+        for name in row.policy.get("fixed", ())
+        if _text(edited, name) != _text(proposed, name)
+    ]
 
 
 def _text(args: dict[str, Any], name: str) -> str | None:
