@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from hitl_approvals import canonical
+from hitl_approvals import canonical, failpoints
 from hitl_approvals.agents.base import Completed, Suspended
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import StepKind
@@ -86,6 +86,7 @@ class Turn:
         if recorded is None:
             self._run.check_lease()
             value = fn(*args, **kwargs)
+            failpoints.reach("model.after_reply")
             if adapter is not None:
                 value = adapter.dump_python(value, mode="json")
             recorded = self._run.journal(

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
-from hitl_approvals import canonical, results
+from hitl_approvals import canonical, failpoints, results
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import (
     DecisionType,
@@ -257,6 +257,7 @@ def _effectful(
     deadline = run.clock.now() + timeout
     try:
         value = _called(tool, values, step, deadline)
+        failpoints.reach("tool.after_call")
     except tool.clean_errors as error:
         return _recorded(
             run,

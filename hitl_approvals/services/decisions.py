@@ -10,7 +10,7 @@ from uuid import UUID
 from django.core.exceptions import ValidationError
 from django.db.models import Case, F, Q, Value, When
 
-from hitl_approvals import canonical, permissions
+from hitl_approvals import canonical, failpoints, permissions
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.decisions import (
     Decision,
@@ -220,8 +220,10 @@ def _apply(
             raise _Lost
         _decide_row(row, verdict, actor, extra, in_time, event, limit if runs else None)
         event.save(using=rows.events().db, force_insert=True)
+        failpoints.reach("decide.before_commit")
 
     run_atomic(work)
+    failpoints.reach("decide.after_commit")
     wake(turn_id)
 
 

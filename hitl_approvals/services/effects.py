@@ -11,6 +11,7 @@ from typing import Any
 from django.db import IntegrityError
 from django.db.models import Exists, F, Q
 
+from hitl_approvals import failpoints
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import (
     EventType,
@@ -155,6 +156,7 @@ def start(run: Run, step: TurnStep, *, timeout: timedelta) -> None:
             step.hard_deadline = deadline
             written = flush(run, step)
         rows.events().bulk_create(written)
+        failpoints.reach("gate.before_commit")
 
     try:
         run_atomic(work, durable=True)
@@ -163,6 +165,7 @@ def start(run: Run, step: TurnStep, *, timeout: timedelta) -> None:
     except LeaseLost:
         run.check_lease()
         raise why_not(run, interrupt) from None
+    failpoints.reach("gate.after_commit")
     step.status = StepStatus.STARTED
     step.fence = run.fence
     flushed(run, *([] if again else [step]))
@@ -209,12 +212,14 @@ def record(
             raise _Late
         if event is not None:
             event.save(using=alias(), force_insert=True)
+        failpoints.reach("record.before_commit")
 
     try:
         run_atomic(work, durable=True)
     except _Late:
         _late_result(run, step, status)
         return False
+    failpoints.reach("record.after_commit")
     step.status, step.result, step.error = status, result, error
     if interrupt is not None and event is not None:
         note_resolved(interrupt, event)

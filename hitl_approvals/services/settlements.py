@@ -9,7 +9,7 @@ from uuid import UUID
 from django.core.exceptions import ValidationError
 from django.db.models import Case, F, Value, When
 
-from hitl_approvals import permissions
+from hitl_approvals import failpoints, permissions
 from hitl_approvals.enums import (
     DecisionType,
     EventType,
@@ -111,8 +111,10 @@ def settle(
                 status=StepStatus.SUCCEEDED, result=result, finished_at=DbNow()
             )
         event.save(using=alias(), force_insert=True)
+        failpoints.reach("settle.before_commit")
 
     run_atomic(work)
+    failpoints.reach("settle.after_commit")
     wake(row.turn.pk)
     return rows.interrupts().get(pk=row.pk)
 

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from hitl_approvals import failpoints
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import (
     EventType,
@@ -119,8 +120,10 @@ def suspend(
             if ending.waiting:
                 fenced(run, undecided=len(ending.waiting), **closing)
         rows.events().bulk_create(ending.events)
+        failpoints.reach("suspend.before_commit")
 
     run_atomic(work, durable=True)
+    failpoints.reach("suspend.after_commit")
     flushed(run)
     if not ending.waiting:
         load(run)

@@ -16,7 +16,7 @@ from uuid import UUID
 from django.db import DatabaseError
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from hitl_approvals import dispatchers
+from hitl_approvals import dispatchers, failpoints
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import (
     EventType,
@@ -124,9 +124,12 @@ def _revoke(turn: Any) -> bool:
         )
         if moved and exhausted:
             event.save(using=alias(), force_insert=True)
+        failpoints.reach("revoke.before_commit")
         return bool(moved)
 
-    return run_atomic(work)
+    revoked = run_atomic(work)
+    failpoints.reach("revoke.after_commit")
+    return revoked
 
 
 def _expire() -> int:
@@ -229,7 +232,10 @@ def _announce_one(turn: AgentTurn) -> bool:
     def work() -> int:
         return rows.take(seen) and seen.update(dispatched_at=DbNow())
 
-    if not run_atomic(work) or not dispatchers.wake(turn.pk):
+    if not run_atomic(work):
+        return False
+    failpoints.reach("announce.before_publish")
+    if not dispatchers.wake(turn.pk):
         return False
     # Only a hint that went out counts: an unreachable broker must not make the turn
     # look as if no worker wanted it.

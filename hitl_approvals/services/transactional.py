@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import OperationalError, connections
 
+from hitl_approvals import failpoints
 from hitl_approvals.enums import OutcomeStatus, StepStatus
 from hitl_approvals.exceptions import LeaseLost
 from hitl_approvals.models import DbNow, TurnStep
@@ -59,6 +60,7 @@ def run_body(
         step.status = StepStatus.SUCCEEDED
         step.finished_at = DbNow()
         step.result = _call_body(body)
+        failpoints.reach("transaction.after_body")
         if connections[alias()].needs_rollback:
             raise BodyFailed(
                 RuntimeError("The tool marked its transaction for rollback.")
@@ -79,6 +81,7 @@ def run_body(
     except LeaseLost:
         run.check_lease()
         raise why_not(run, interrupt) from None
+    failpoints.reach("transaction.after_commit")
     flushed(run, step)
     if interrupt is not None and event is not None:
         note_resolved(interrupt, event)

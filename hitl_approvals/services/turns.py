@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q, QuerySet
 
-from hitl_approvals import canonical, dispatchers
+from hitl_approvals import canonical, dispatchers, failpoints
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import EventType, TurnStatus
 from hitl_approvals.exceptions import KeyReused, LeaseLost, PayloadRejected
@@ -194,6 +194,7 @@ def claim(turn_id: UUID | str, runnable: Iterable[tuple[str, str]]) -> Run | Non
     )
     if turn is None:
         return None
+    failpoints.reach("claim.after_commit")
     run = Run(turn=turn, fence=turn.fence, clock=DbClock(turn.db_now), resumed=True)
     load(run)
     return run
@@ -242,8 +243,10 @@ def release(run: Run, error: str, *, wait: timedelta | None = None) -> TurnStatu
             **NOT_LEASED,
         )
         rows.events().bulk_create(flush(run))
+        failpoints.reach("release.before_commit")
 
     run_atomic(work, durable=True)
+    failpoints.reach("release.after_commit")
     flushed(run)
     return TurnStatus.READY
 
@@ -330,8 +333,10 @@ def _end(run: Run, status: TurnStatus, type_: EventType, **changes: Any) -> Turn
         )
         rows.events().bulk_create([*written, event])
         threads.unblock_oldest(run.turn.thread_key)
+        failpoints.reach("end.before_commit")
 
     run_atomic(work, durable=True)
+    failpoints.reach("end.after_commit")
     flushed(run)
     return status
 
