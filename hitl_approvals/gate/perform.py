@@ -28,11 +28,16 @@ from hitl_approvals.exceptions import (
     ToolNotStarted,
 )
 from hitl_approvals.gate.calls import Call, coerced
+from hitl_approvals.gate.written import (
+    dumped,
+    dumped_after,
+    for_model,
+    for_operator,
+)
 from hitl_approvals.models import PendingInterrupt, TurnStep
 from hitl_approvals.registry import Tool
 from hitl_approvals.services import effects, transactional
 from hitl_approvals.services.run import Run
-from hitl_approvals.text import cleaned
 
 NOT_RUN = (ToolNotStarted, ConnectionRefusedError)
 """The call certainly never left this process."""
@@ -194,7 +199,7 @@ def _read_only(
     run: Run, call: Call, tool: Tool[Any, Any], values: dict[str, Any]
 ) -> dict[str, Any]:
     try:
-        result = _dumped(tool, _called(tool, values, None))
+        result = dumped(tool, _called(tool, values, None))
     except tool.clean_errors as error:
         status, outcome = StepStatus.FAILED, OutcomeStatus.FAILED
         result = {"text": str(error)}
@@ -222,19 +227,24 @@ def _transactional(
     tool: Tool[Any, Any],
     values: dict[str, Any],
     step: TurnStep,
-) -> dict[str, Any]:
+) -> dict[str, Any] | Open:
     def body() -> Any:
-        return _dumped(tool, _called(tool, values, step))
+        return dumped(tool, _called(tool, values, step))
 
     try:
         transactional.run_body(run, step, body, digest_run=_may_run(call))
     except transactional.BodyFailed as failure:
         error = failure.error
+        if isinstance(error, NOT_RUN):
+            # Rolled back and not on record: the same call begins anew in the next run.
+            step.error = for_operator(error)
+            call.step = step
+            return Open.LATER
         effects.record_clean_failure(
             run,
             step,
-            error=_for_operator(error),
-            text=_for_model(error, tool),
+            error=for_operator(error),
+            text=for_model(error, tool),
             digest_run=_may_run(call),
         )
     return _told(call, step)
@@ -266,15 +276,15 @@ def _effectful(
             StepStatus.FAILED,
             OutcomeStatus.FAILED,
             {"text": str(error)},
-            _for_operator(error),
+            for_operator(error),
         )
     except NOT_RUN as error:
-        effects.not_started(run, step, _for_operator(error))
+        effects.not_started(run, step, for_operator(error))
         return Open.LATER
     except (InterruptSuspended, RunError):
         raise
     except Exception as error:  # noqa: BLE001  its fate is unknown: a person is asked
-        step.error = _for_operator(error)
+        step.error = for_operator(error)
         return Open.LATER if tool.effect == ToolMode.IDEMPOTENT else Open.DOUBT
     return _recorded(
         run,
@@ -282,7 +292,7 @@ def _effectful(
         step,
         StepStatus.SUCCEEDED,
         OutcomeStatus.SUCCEEDED,
-        _dumped_after(tool, value),
+        dumped_after(tool, value),
     )
 
 
@@ -341,7 +351,7 @@ def _looked_up(
             step,
             StepStatus.SUCCEEDED,
             OutcomeStatus.SUCCEEDED,
-            _dumped_after(tool, value),
+            dumped_after(tool, value),
         )
     if state == "absent":
         effects.adopt(run, step)
@@ -366,32 +376,3 @@ def _called(
         return tool.function(**values)
     finally:
         current_call.reset(token)
-
-
-def _dumped(tool: Tool[Any, Any], value: Any) -> Any:
-    result = tool.signature.dump_result(value)
-    canonical.dumps(
-        result,
-        max_bytes=hitl_settings.max_payload_bytes,
-        max_depth=hitl_settings.max_depth,
-    )
-    return result
-
-
-def _dumped_after(tool: Tool[Any, Any], value: Any) -> Any:
-    """Return the result as JSON; the effect happened, so a bad result is no failure."""
-    try:
-        return _dumped(tool, value)
-    except PayloadRejected as error:
-        return f"The tool ran, but its result could not be stored: {error.detail}"
-
-
-def _for_operator(error: Exception) -> str:
-    return cleaned(f"{type(error).__name__}: {error}", 4000)
-
-
-def _for_model(error: Exception, tool: Tool[Any, Any]) -> str:
-    """Return what the model may read: a tool's own words, else only the class."""
-    if isinstance(error, tool.clean_errors):
-        return str(error)
-    return f"({type(error).__name__})"
