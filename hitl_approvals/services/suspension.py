@@ -299,7 +299,8 @@ def _mark_unknown(step: TurnStep, *, must: bool = False) -> bool:
     moved = (
         rows.steps()
         .filter(pk=step.pk, status=StepStatus.STARTED, fence=step.fence)
-        .update(status=StepStatus.UNKNOWN)
+        # Whoever settles the doubt has to know what was seen of the call.
+        .update(status=StepStatus.UNKNOWN, error=step.error)
     )
     if must and not moved:
         raise LeaseLost
