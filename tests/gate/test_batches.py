@@ -94,13 +94,13 @@ def test_two_calls_of_one_tool_with_equal_arguments_are_two_rows(world, ids):
     first_id, second_id = ids
     turn = begin(
         [
-            call("pay", first_id, order="A", amount=5),
-            call("pay", second_id, order="A", amount=5),
+            call("pay", first_id, order="A", amount="5"),
+            call("pay", second_id, order="A", amount="5"),
         ]
     )
     first, second = waiting(turn)
 
-    decide(first, Edit({"order": "A", "amount": 1}))
+    decide(first, Edit({"order": "A", "amount": "1"}))
     decide(second, Reject("the second one not"))
     resume(turn)
 
@@ -108,7 +108,7 @@ def test_two_calls_of_one_tool_with_equal_arguments_are_two_rows(world, ids):
         ("pay", {"order": "A", "amount": Decimal(1), "note": ""}),
     ]
     assert [one["status"] for one in turn.output] == ["ok", "rejected"]
-    assert "from 5 to 1" in turn.output[0]["content"]
+    assert 'from "5" to "1"' in turn.output[0]["content"]
     assert [row.outcome_status for row in rows(turn)] == ["succeeded", "refused"]
     assert [events(row)[1] for row in rows(turn)] == ["edited", "rejected"]
     assert first.dedupe_key != second.dedupe_key
