@@ -59,7 +59,9 @@ def _frozen(row: PendingInterrupt) -> str:
     Raises:
         SnapshotMismatch: The text is not the one that was digested.
     """
-    if row.args_text is None or canonical.digest(row.args_text) != row.args_digest:
+    text = row.args_text
+    # Only ASCII is canonical, and only that can be digested.
+    if text is None or not text.isascii() or canonical.digest(text) != row.args_digest:
         raise SnapshotMismatch(
             "The stored arguments were changed after the agent asked; nothing may run "
             "from them. Reject the call and look into how that happened."
@@ -71,8 +73,8 @@ def _edit(row: PendingInterrupt, decision: Edit) -> Verdict:
     if row.kind != InterruptKind.TOOL_CALL:
         _require_offered(row, DecisionType.EDIT)
         raise DecisionNotAllowed("A question has no arguments to edit.")
-    text = _read_by_signature(row, decision.args)
     frozen = _frozen(row)
+    text = _read_by_signature(row, decision.args)
     if canonical.digest(text) == frozen:
         # Nothing differs: what is recorded is what happened, an approval.
         _require_offered(row, DecisionType.APPROVE)
