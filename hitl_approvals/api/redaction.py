@@ -29,7 +29,7 @@ def shown_args(text: str | None, hidden: Collection[str]) -> Any:
     if text is None:
         return None
     try:
-        args = canonical.loads(text, max_bytes=None, max_depth=None)
+        args = canonical.stored(text)
     except PayloadRejected:
         return None
     return _without(args, hidden)

@@ -9,6 +9,7 @@ from uuid import uuid4
 from django.apps import apps
 from django.db import connections, transaction
 from django.db.models import Model
+from django.http import HttpRequest
 from rest_framework.authentication import (
     BaseAuthentication,
     SessionAuthentication,
@@ -23,7 +24,7 @@ from rest_framework.settings import api_settings
 from rest_framework.viewsets import GenericViewSet
 
 from hitl_approvals.api import errors
-from hitl_approvals.api.parsers import StrictJSONParser
+from hitl_approvals.api.parsers import BodyRequest, StrictJSONParser
 from hitl_approvals.api.renderers import ExactJSONRenderer
 
 M = TypeVar("M", bound=Model)
@@ -72,6 +73,19 @@ class ApprovalsViewSet(GenericViewSet[M]):
         if apps.is_installed("rest_framework.authtoken"):
             return [TokenAuthentication(), session]
         return [session]
+
+    def initialize_request(
+        self, request: HttpRequest, *args: Any, **kwargs: Any
+    ) -> Request:
+        """Return a request that reads JSON as strictly as the gate does."""
+        super().initialize_request(request, *args, **kwargs)  # tells us the action
+        return BodyRequest(
+            request,
+            parsers=self.get_parsers(),
+            authenticators=self.get_authenticators(),
+            negotiator=self.get_content_negotiator(),
+            parser_context=self.get_parser_context(request),
+        )
 
     def get_exception_handler(self) -> Any:
         """Return our own handler, whatever the site's is."""
