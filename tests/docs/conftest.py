@@ -1,0 +1,26 @@
+"""One migrated site for the whole run; each page gets a copy of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.blocks import README, blocks_of
+from tests.docs.project import Site
+
+
+@pytest.fixture(scope="session")
+def readme_site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """The site that the README's own blocks make, migrated."""
+    folder = tmp_path_factory.mktemp("docs") / "readme"
+    site = Site.make(folder, blocks_of(README))
+    site.manage("makemigrations", "shop", "--verbosity=0")
+    site.manage("migrate", "--verbosity=0")
+    return site
+
+
+@pytest.fixture
+def site(readme_site: Site, tmp_path: Path) -> Site:
+    """A copy of it for one test."""
+    return readme_site.copy(tmp_path / "site")
