@@ -181,6 +181,10 @@ class RunDeferred(RunError):
 
     code = "run_deferred"
 
+    @property
+    def not_before(self) -> datetime | None:
+        return self.context.get("not_before")
+
 
 class UnsafeContext(HitlApprovalsError):
     """This must not run inside a database transaction."""

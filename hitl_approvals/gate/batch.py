@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, TypeVar
 
 from hitl_approvals import canonical, results
@@ -14,6 +15,8 @@ from hitl_approvals.enums import (
     InterruptKind,
     InterruptStatus,
     OutcomeStatus,
+    StepStatus,
+    ToolMode,
 )
 from hitl_approvals.exceptions import (
     ApprovalRejected,
@@ -41,7 +44,22 @@ class _Unanswered:
     doubts: list[Doubt] = field(default_factory=list)
     lapsed: list[PendingInterrupt] = field(default_factory=list)
     later: str = ""
-    """Why a call could not be started, if one could not."""
+    """Why a call has to wait for the next run, if one has to."""
+    not_before: datetime | None = None
+    """When that call can be asked about."""
+
+    def put_off(self, call: Call) -> None:
+        """Note that a call is left for the next run."""
+        step = call.step
+        started = step is not None and step.status == StepStatus.STARTED
+        what = "has no result yet" if started else "could not be started yet"
+        error = "" if step is None else step.error
+        self.later = f"`{call.name}` {what}. {error}".strip()
+        if step is None or not started or step.mode != ToolMode.LOOKUP:
+            return
+        due = step.hard_deadline
+        if due is not None and (self.not_before is None or due > self.not_before):
+            self.not_before = due
 
 
 class Gate:
@@ -164,7 +182,7 @@ class Gate:
                 # Somebody recorded what looked open: go on from the rows as they are.
                 continue
             if open_.later:
-                raise RunDeferred(open_.later)
+                raise RunDeferred(open_.later, not_before=open_.not_before)
             self.trip += 1
             return [(told[call.key], call) for call in calls]
 
@@ -194,10 +212,15 @@ class Gate:
         elif outcome is Open.LAPSED and call.interrupt is not None:
             open_.lapsed.append(call.interrupt)
         elif outcome is Open.DOUBT and call.step is not None:
-            open_.doubts.append(Doubt(call.step, call.interrupt, ask_for(call)))
+            if call.interrupt is None and call.tool is None:
+                raise RunDiverged(
+                    f"Whether `{call.name}` happened is not known, and it is not among "
+                    "this agent's tools now."
+                )
+            request = ask_for(call) if call.interrupt is None else None
+            open_.doubts.append(Doubt(call.step, call.interrupt, request))
         else:
-            error = "" if call.step is None else call.step.error
-            open_.later = f"`{call.name}` could not be started yet. {error}".strip()
+            open_.put_off(call)
 
     def _stop(self, waiting: Sequence[Any]) -> None:
         """End the run here, unless nothing turned out to wait."""

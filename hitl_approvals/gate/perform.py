@@ -285,7 +285,7 @@ def _effectful(
         raise
     except Exception as error:  # noqa: BLE001  its fate is unknown: a person is asked
         step.error = for_operator(error)
-        return Open.LATER if tool.effect == ToolMode.IDEMPOTENT else Open.DOUBT
+        return Open.DOUBT if tool.effect == ToolMode.UNSAFE else Open.LATER
     return _recorded(
         run,
         call,

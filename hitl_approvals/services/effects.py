@@ -134,6 +134,9 @@ def start(run: Run, step: TurnStep, *, timeout: timedelta) -> None:
         [] if step.status == StepStatus.STARTED and again else may_start(interrupt)
     )
     seen_fence, seen_status = step.fence, step.status
+    # How long the other side honors a key counts from its first use.
+    never_left = seen_status == StepStatus.NOT_STARTED
+    first_start: dict[str, Any] = {"started_at": DbNow()} if never_left else {}
 
     def work() -> None:
         fenced(run, *conditions)
@@ -146,8 +149,8 @@ def start(run: Run, step: TurnStep, *, timeout: timedelta) -> None:
                     status=StepStatus.STARTED,
                     fence=run.fence,
                     hard_deadline=deadline,
-                    started_at=DbNow(),
                     error="",
+                    **first_start,
                 )
             )
             if taken != 1:
@@ -168,6 +171,8 @@ def start(run: Run, step: TurnStep, *, timeout: timedelta) -> None:
     failpoints.reach("gate.after_commit")
     step.status = StepStatus.STARTED
     step.fence = run.fence
+    # The column holds the database's own sum; here it is as good as the clock.
+    step.hard_deadline = run.clock.now() + timeout + hitl_settings.deadline_margin
     flushed(run, *([] if again else [step]))
 
 

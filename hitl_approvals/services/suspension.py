@@ -66,7 +66,8 @@ class Doubt:
 
     step: TurnStep
     interrupt: PendingInterrupt | None
-    request: Request
+    request: Request | None
+    """For the row that a call without an interrupt gets."""
 
 
 def suspend(
@@ -96,7 +97,7 @@ def suspend(
         LeaseLost: The turn is not this run's any more.
     """
     asked = [*requests, *(doubt.request for doubt in doubts)]
-    known = queues.known({one.queue for one in asked if one.queue})
+    known = queues.known({one.queue for one in asked if one and one.queue})
     ending = _Ending(run, known, run.clock.now())
     closing = {
         "status": TurnStatus.SUSPENDED,
@@ -165,7 +166,7 @@ class _Ending:
         links: dict[UUID, UUID] = {}
         for doubt in doubts:
             # A free call has no row yet; it gets one now, born in doubt.
-            if doubt.interrupt is None and _mark_unknown(doubt.step):
+            if doubt.request is not None and _mark_unknown(doubt.step):
                 row = _row(
                     self.run, doubt.request, self.known, InterruptStatus.IN_DOUBT
                 )

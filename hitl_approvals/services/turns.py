@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -217,27 +217,29 @@ def backoff(attempts: int) -> timedelta:
     return min(doubled, most) * random.uniform(0.8, 1.2)  # noqa: S311  spreads retries, no secret
 
 
-def release(run: Run, error: str, *, wait: timedelta | None = None) -> TurnStatus:
+def release(run: Run, error: str, *, not_before: datetime | None = None) -> TurnStatus:
     """Give the turn back after an error, or to a person when its attempts are used up.
 
     Args:
         run: The run that ends.
         error: What happened, for the operator.
-        wait: Time until the next attempt; the backoff when not given.
+        not_before: When the next attempt can achieve something; the backoff comes
+            on top.
 
     Raises:
         LeaseLost: The turn is not this run's any more.
     """
     if run.turn.attempts >= run.turn.max_attempts:
         return need_attention(run, error)
+    wait = backoff(run.turn.attempts)
+    if not_before is not None:
+        wait += max(not_before - run.clock.now(), timedelta())
 
     def work() -> None:
         fenced(
             run,
             status=TurnStatus.READY,
-            next_run_at=db_now_plus(
-                backoff(run.turn.attempts) if wait is None else wait
-            ),
+            next_run_at=db_now_plus(wait),
             dispatched_at=None,
             last_error=error,
             **NOT_LEASED,
