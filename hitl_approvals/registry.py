@@ -10,6 +10,7 @@ from datetime import timedelta
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
+from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import DecisionType, ToolMode
 from hitl_approvals.exceptions import (
     HitlConfigurationError,
@@ -71,6 +72,18 @@ class Tool(Generic[P, R]):
     def description(self) -> str:
         """What the tool does, from its docstring."""
         return self.signature.description
+
+    def declared(self) -> dict[str, Any]:
+        """Return what an interrupt keeps of the declaration, as JSON."""
+        return {
+            "mode": str(self.effect),
+            "timeout": _seconds(self.timeout or hitl_settings.timeout),
+            "expires_in": _seconds(self.expires_in),
+            "execute_within": _seconds(self.execute_within),
+            "fixed": list(self.fixed),
+            "redact": list(self.redact),
+            "check_hint": self.check_hint,
+        }
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the tool through the gate of the turn that is running here.
@@ -339,6 +352,10 @@ def _decisions(name: str, allowed: Sequence[str]) -> tuple[str, ...]:
             f"got {list(allowed)!r}."
         )
     return tuple(str(one) for one in allowed)
+
+
+def _seconds(value: timedelta | None) -> float | None:
+    return None if value is None else value.total_seconds()
 
 
 def _delta(value: Seconds | None) -> timedelta | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 from hitl_approvals import canonical, results
@@ -170,13 +169,7 @@ def request_for(
                 "gated": verdict.gated,
                 "why": verdict.why,
                 "tags": tags,
-                "mode": str(tool.effect),
-                "timeout": _seconds(tool.timeout or hitl_settings.timeout),
-                "expires_in": _seconds(tool.expires_in),
-                "execute_within": _seconds(tool.execute_within),
-                "fixed": list(tool.fixed),
-                "redact": list(tool.redact),
-                "check_hint": tool.check_hint,
+                **tool.declared(),
             },
         },
     )
@@ -208,7 +201,3 @@ def excerpt(messages: Sequence[Any]) -> list[Any]:
         if room <= 0:
             break
     return kept[::-1]
-
-
-def _seconds(value: timedelta | None) -> float | None:
-    return None if value is None else value.total_seconds()

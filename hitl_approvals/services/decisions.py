@@ -11,7 +11,6 @@ from django.core.exceptions import ValidationError
 from django.db.models import Case, F, Q, Value, When
 
 from hitl_approvals import canonical, failpoints, permissions
-from hitl_approvals.conf import hitl_settings
 from hitl_approvals.decisions import (
     Decision,
     decision_body,
@@ -38,7 +37,7 @@ from hitl_approvals.services import rows
 from hitl_approvals.services.events import SYSTEM, actor_of, head, interrupt_event
 from hitl_approvals.services.transactions import run_atomic
 from hitl_approvals.services.turns import wake
-from hitl_approvals.services.verdicts import Verdict, translate
+from hitl_approvals.services.verdicts import Verdict, time_to_start, translate
 from hitl_approvals.types import ActorInfo, DecisionReceipt, Person
 
 EVENT_OF = {
@@ -173,10 +172,7 @@ def _apply(
     turn_id = row.turn_id
     if turn_id is None:
         raise TransitionNotAllowed("Interrupts of remote agents are not decided yet.")
-    within = row.policy.get("execute_within")
-    limit = (
-        hitl_settings.execute_within if within is None else timedelta(seconds=within)
-    )
+    limit = time_to_start(row)
     runs = bool(verdict.may_run)
     now: datetime = row.db_now  # type: ignore[attr-defined]
     event = interrupt_event(

@@ -106,6 +106,7 @@ def _born_in_doubt(step: TurnStep, known: set[str]) -> PendingInterrupt:
     tool = registry.tools.get(step.name)
     queue = DEFAULT_QUEUE if tool is None or tool.queue not in known else tool.queue
     text = step.args_text or "{}"
+    tags = [] if tool is None else list(tool.tags)
     return PendingInterrupt(
         turn_id=step.turn_id,
         dedupe_key=canonical.key_digest(
@@ -124,13 +125,17 @@ def _born_in_doubt(step: TurnStep, known: set[str]) -> PendingInterrupt:
         args_schema=None if tool is None else tool.signature.args_schema,
         schema_digest="" if tool is None else tool.signature.schema_digest,
         context={"asked": step.turn.input, "messages": [], "metadata": {}},
-        allowed_decisions=[],
+        tags=tags,
+        # Run again, it may lapse; then it is decided like any other call.
+        allowed_decisions=list(
+            ("approve", "reject") if tool is None else tool.allowed_decisions
+        ),
         policy={
+            **({} if tool is None else tool.declared()),
             "gated": False,
             "why": "no approval needed",
-            "tags": [],
+            "tags": tags,
             "mode": step.mode,
-            "check_hint": "" if tool is None else tool.check_hint,
         },
         queue_id=queue or DEFAULT_QUEUE,
         status=InterruptStatus.IN_DOUBT,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
@@ -24,7 +24,8 @@ from hitl_approvals.services import rows
 from hitl_approvals.services.events import actor_of, head, interrupt_event
 from hitl_approvals.services.transactions import alias, run_atomic
 from hitl_approvals.services.turns import wake
-from hitl_approvals.types import Person
+from hitl_approvals.services.verdicts import time_to_start
+from hitl_approvals.types import ActorInfo, Person
 
 Answer = Literal["happened", "run_again", "give_up"]
 
@@ -78,16 +79,20 @@ def settle(
         )
     if answer == "run_again":
         _require_may_run_again(row)
+    actor = actor_of(by, via)
+    now: datetime = row.db_now  # type: ignore[attr-defined]
+    limit = time_to_start(row) if answer == "run_again" else None
     event = interrupt_event(
         row,
         _EVENT[answer],
-        actor=actor_of(by, via),
-        at=row.db_now,  # type: ignore[attr-defined]
+        actor=actor,
+        at=now,
         status=_STATUS[answer],
         decision=DecisionType.APPROVE if _needs_decision(row, answer) else None,
         generation=row.generation + (answer == "run_again"),
         revision=row.revision + 1,
         digest_run=row.decision_digest or row.args_digest,
+        execute_by=None if limit is None else now + limit,
         detail={"note": note},
     )
 
@@ -100,7 +105,7 @@ def settle(
                 status=InterruptStatus.IN_DOUBT,
                 events_count=row.events_count,
             )
-            .update(**_columns(row, answer), **head(event))
+            .update(**_columns(row, answer, limit, by, actor), **head(event))
         )
         if moved != 1:
             raise TransitionNotAllowed("Somebody settled this just now.")
@@ -195,7 +200,13 @@ def _hold_turn(row: PendingInterrupt) -> None:
         raise TransitionNotAllowed("The turn moved on just now; look at it again.")
 
 
-def _columns(row: PendingInterrupt, answer: Answer) -> dict[str, Any]:
+def _columns(
+    row: PendingInterrupt,
+    answer: Answer,
+    limit: timedelta | None,
+    by: Person | None,
+    actor: ActorInfo,
+) -> dict[str, Any]:
     changes: dict[str, Any] = {
         "status": _STATUS[answer],
         "revision": row.revision + 1,
@@ -209,14 +220,15 @@ def _columns(row: PendingInterrupt, answer: Answer) -> dict[str, Any]:
         changes["outcome_status"] = OutcomeStatus.GIVEN_UP
     else:
         changes["generation"] = row.generation + 1
-        within = row.policy.get("execute_within")
-        changes["execute_by"] = None
-        if within is not None:
-            changes["execute_by"] = db_now_plus(timedelta(seconds=within))
+        # A second authorization is limited in time like the first.
+        changes["execute_by"] = None if limit is None else db_now_plus(limit)
         if row.decision is None:
             changes |= {
                 "decision": DecisionType.APPROVE,
                 "decision_digest": row.args_digest,
                 "decided_at": DbNow(),
+                "decided_by": by,
+                "decided_by_label": actor.label,
+                "decided_via": actor.via,
             }
     return changes

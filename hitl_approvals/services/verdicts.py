@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from hitl_approvals import canonical
@@ -28,6 +29,14 @@ class Verdict:
     columns: dict[str, Any]
     may_run: str = ""
     """Digest of the arguments that may run now."""
+
+
+def time_to_start(row: PendingInterrupt) -> timedelta | None:
+    """Return how long an authorization of this call holds; None is without limit."""
+    within = row.policy.get("execute_within")
+    if within is None:
+        return hitl_settings.execute_within
+    return timedelta(seconds=within)
 
 
 def translate(row: PendingInterrupt, decision: Decision) -> Verdict:
