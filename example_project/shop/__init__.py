@@ -1,0 +1,1 @@
+"""The shop: its orders and refunds, and the agent that handles complaints."""
