@@ -1,0 +1,145 @@
+"""Keeps the site up for people and says what happens in it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.utils import timezone
+
+from example_project.demo.client import Client
+from example_project.demo.people import PEOPLE, seed_people
+from example_project.demo.processes import Process
+from example_project.demo.stage import FIRST_PORT, Stage, free_port, wait_until
+from example_project.shop.seeds import seed_orders
+from example_project.shop.views import EXAMPLE
+from hitl_approvals.models import InterruptEvent, PendingInterrupt
+
+LOOK_SECONDS = 1
+
+Say = Callable[[str], None]
+
+
+def run_demo(say: Say, *, port: int | None) -> None:
+    """Bring everything up, explain it, and stay until interrupted.
+
+    Args:
+        say: Is told what a person should read.
+        port: Where the site shall listen; else 8000 or the next that is free.
+
+    Raises:
+        BrokerMissingError: No broker is named, and none can be started.
+        ProcessEndedError: A part of the site ended by itself.
+    """
+    call_command("migrate", verbosity=0, interactive=False)
+    seed_orders()
+    tokens = seed_people()
+    stage = Stage(settings.DATA_DIR, port or free_port(FIRST_PORT))
+    with ExitStack() as stack:
+        say("Starting broker, web server and worker …")
+        broker = stack.enter_context(stage.broker())
+        web = stack.enter_context(stage.start_web())
+        wait_until(stage.is_up, web)
+        shift = stack.enter_context(Shift(stage, say))
+        seen = _Events()
+        _leave_something_to_decide(Client(stage.port, tokens["sam"]), web, shift.worker)
+        for line in _explanation(stage, broker, tokens, shift.worker):
+            say(line)
+        while True:
+            time.sleep(LOOK_SECONDS)
+            web.check()
+            shift.look_after()
+            for line in seen.new():
+                say(line)
+
+
+class Shift:
+    """A worker that is replaced when somebody kills it, which people are invited to."""
+
+    def __init__(self, stage: Stage, say: Say) -> None:
+        self._stage = stage
+        self._say = say
+        self.worker = stage.start_worker()
+
+    def __enter__(self) -> Shift:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.worker.stop()
+
+    def look_after(self) -> None:
+        """Start the worker again if it was killed.
+
+        Raises:
+            ProcessEndedError: It ended, and not by SIGKILL.
+        """
+        code = self.worker.returncode
+        if code is None:
+            return
+        if code != -9:
+            self.worker.check()
+        self.worker.stop()
+        self.worker = self._stage.start_worker()
+        self._say(
+            f"The worker was killed; another one starts as process {self.worker.pid}."
+        )
+
+
+class _Events:
+    """The audit events that came since it was made."""
+
+    def __init__(self) -> None:
+        self._since = timezone.now()
+        self._seen: set[Any] = set()
+
+    def new(self) -> Iterator[str]:
+        events = InterruptEvent.objects.filter(at__gte=self._since)
+        for event in events.exclude(pk__in=self._seen).order_by("at", "sequence"):
+            self._seen.add(event.pk)
+            subject = "turn"
+            if event.interrupt_id is not None:
+                row = PendingInterrupt.objects.filter(pk=event.interrupt_id).first()
+                subject = row.tool_name if row else "interrupt"
+            by = f" by {event.actor} ({event.via})" if event.actor_id else ""
+            yield f"{_clock(event.at)}  {subject}: {event.get_type_display()}{by}"
+
+
+def _clock(at: datetime) -> str:
+    return f"{timezone.localtime(at):%H:%M:%S}"
+
+
+def _leave_something_to_decide(sam: Client, web: Process, worker: Process) -> None:
+    """See to it that a refund waits in the queue: an old one, or one asked for now."""
+    waiting = PendingInterrupt.objects.filter(status="pending")
+    if not waiting.exists():
+        sam.start_turn(EXAMPLE, key=f"demo-{time.time_ns()}")
+        wait_until(waiting.exists, web, worker)
+
+
+def _explanation(
+    stage: Stage, broker: str, tokens: dict[str, str], worker: Process
+) -> Iterator[str]:
+    admin = f"{stage.address}/admin/"
+    yield ""
+    yield f"The example is up: {stage.address}/   (Ctrl-C stops everything)"
+    yield ""
+    yield "  name    password  may"
+    for person in PEOPLE:
+        yield f"  {person.name:<7} {person.name:<9} {person.about}"
+    yield ""
+    yield f"1. Log in as rita at {admin} and open “Pending interrupts”:"
+    yield "   the agent waits with a refund and an e-mail. Approve, edit or reject both."
+    yield f"2. As sam, at {stage.address}/, read the agent's answer and ask for more."
+    yield f"3. Kill the worker whenever you like: kill -9 -{worker.pid}"
+    yield "   Nothing is lost and nothing happens twice. Another worker takes over here."
+    yield ""
+    yield f"REST: curl -H 'Authorization: Token {tokens['rita']}' \\"
+    yield f"        {stage.address}/api/interrupts/"
+    yield f"Broker: {broker.rpartition('@')[2]}. Logs, e-mails and (with SQLite) the"
+    yield f"database are in {stage.folder}, and are kept for the next time."
+    yield ""

@@ -1,0 +1,1 @@
+"""Real processes: a web server, a worker, a broker and a database."""

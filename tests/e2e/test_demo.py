@@ -1,0 +1,80 @@
+"""`manage.py demo` as a person sees it: up, explained, and gone after Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from example_project.demo.fresh_database import fresh_database
+from example_project.demo.stage import HOST, free_port
+from tests.workspace import ROOT
+
+SECONDS = 30
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc"),
+]
+
+
+def processes_of(folder: Path) -> set[int]:
+    """Return the ids of all processes that work for the site in this folder."""
+    found = set()
+    mark = f"EXAMPLE_DATA={folder}".encode()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                found.add(int(process.name))
+        except (FileNotFoundError, PermissionError, ProcessLookupError):
+            continue
+    return found
+
+
+def test_demo_explains_itself_and_leaves_nothing_behind(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    port = free_port()
+    # The broker is one of the things that must not stay.
+    del environment["REDIS_URL"]
+    environment["EXAMPLE_DATA"] = str(tmp_path)
+
+    with (
+        fresh_database(environment.get("DATABASE_URL")) as database,
+        subprocess.Popen(
+            [sys.executable, "manage.py", "demo", f"--port={port}"],
+            cwd=ROOT,
+            env=environment | database,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as demo,
+    ):
+        assert demo.stdout is not None
+        told = ""
+        for line in demo.stdout:
+            told += line
+            if "kept for the next time" in line:
+                break
+        page = HTTPConnection(HOST, port, timeout=SECONDS)
+        page.request("GET", "/")
+        status = page.getresponse().status
+        page.close()
+        running = processes_of(tmp_path)
+        # As the terminal does it: to everybody in the foreground.
+        os.killpg(demo.pid, signal.SIGINT)
+        told += demo.communicate(timeout=SECONDS)[0]
+
+    assert status == 200
+    assert re.search(r"rita +rita", told), told
+    assert len(running) >= 5, running  # demo, broker, web, worker and its pool
+    assert demo.returncode == 0, told
+    assert "stopped" in told
+    assert processes_of(tmp_path) == set()
