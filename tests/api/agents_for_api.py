@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from hitl_approvals import ToolFailed, Turn, agent, tool
@@ -68,3 +69,17 @@ def api_agent(turn: Turn, prompt: Any) -> Any:
         {"role": "assistant", "content": "I have to.", "tool_calls": calls},
     ]
     return turn.call_tools(calls, messages=messages)
+
+
+@tool(name="api_issue_refund", effect="unsafe")
+def issue_refund(order_id: str, amount: Decimal) -> dict[str, Decimal]:
+    """Refund an order to its customer."""
+    return {"refunded": amount}
+
+
+@agent("api_support", tools=[issue_refund])
+def support(turn: Turn, prompt: str) -> str:
+    """Play the agent of the documentation."""
+    args = {"order_id": "A-1009", "amount": "120.00"}
+    message = turn.call_tool(issue_refund, args, id="call_1")
+    return "Refunded 120.00." if message["status"] == "ok" else message["content"]

@@ -7,9 +7,12 @@ import json
 from typing import Any
 
 import pytest
+from django.core.handlers.asgi import ASGIRequest
+from rest_framework.test import force_authenticate
 
 from hitl_approvals import run_turn
 from hitl_approvals.api.parsers import SLACK_BYTES
+from hitl_approvals.api.viewsets import InterruptViewSet
 from tests.api import agents_for_api, scenes
 
 DEEP = b'{"args":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
@@ -222,3 +225,23 @@ def test_a_connection_that_breaks_decides_nothing(reviewer):
 
     assert (response.status_code, response.json()["code"]) == (400, "malformed")
     assert scenes.events(row) == ["raised"]
+
+
+def test_a_body_without_a_length_is_read_where_the_server_can(people):
+    # As HTTP/2 may send it to an ASGI server.
+    row = scenes.pending()
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": scenes.url(row, "approve"),
+        "query_string": b"",
+        "headers": [(b"content-type", b"application/json"), (b"host", b"testserver")],
+    }
+    request = ASGIRequest(scope, io.BytesIO(b'{"revision": 7}'))
+    force_authenticate(request, people["reviewer"])
+
+    view = InterruptViewSet.as_view({"post": "approve"})
+    response = view(request, pk=str(row.pk)).render()
+
+    assert (response.status_code, response.data["code"]) == (409, "stale_review")
+    assert response.data["interrupt"]["url"] == scenes.url(row)

@@ -30,7 +30,6 @@ FILTERS: list[tuple[str, set[str] | None]] = [
     ("decision=expire", {"expired"}),
     ("queue=nowhere", set()),
     ("tool=api_flaky", {"in_doubt"}),
-    ("tool=API_FLAKY", set()),
     ("agent=nobody", set()),
     ("thread=nothing", set()),
     ("tool=api_flaky&status=pending", set()),

@@ -1,0 +1,181 @@
+"""The reference page is true: its examples are played, its tables compared."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rest_framework import exceptions as drf
+from rest_framework.authtoken.models import Token
+from rest_framework.test import APIClient
+
+from hitl_approvals import engine, exceptions
+from hitl_approvals.api import errors, serializers
+from hitl_approvals.api.bodies import START_FIELDS
+from hitl_approvals.api.filters import InterruptFilter
+from hitl_approvals.api.pagination import RequestedAtPagination
+from hitl_approvals.api.urls import router
+from hitl_approvals.models import AgentTurn
+from tests.api import scenes
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/rest.md").read_text()
+BLOCK = re.compile(r"^```http\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+UUID = re.compile(r"019a3f6e-0000-7000-8000-\d{12}")
+# The names of the page belong to whoever reads it; the registry's are the tests' own.
+NAMES = {"issue_refund": "api_issue_refund", '"support"': '"api_support"'}
+
+
+@dataclass
+class Message:
+    """A request or an answer as the page shows it."""
+
+    first: str
+    headers: dict[str, str] = field(default_factory=dict)
+    body: str = ""
+
+    @classmethod
+    def read(cls, text: str) -> Message:
+        head, _, body = text.partition("\n\n")
+        first, *lines = head.splitlines()
+        return cls(first, dict(line.split(": ", 1) for line in lines), body.strip())
+
+
+def messages() -> Iterator[Message]:
+    page = PAGE
+    for name, own in NAMES.items():
+        page = page.replace(name, own)
+    return (Message.read(match[1]) for match in BLOCK.finditer(page))
+
+
+def rows_of(heading: str, column: int = 0) -> list[str]:
+    """Return one column of the first table below a heading."""
+    section = PAGE.split(f"# {heading}\n", 1)[1]
+    table = re.search(r"^\| -.*?\n((?:\|.*\n)+)", section, re.MULTILINE)
+    assert table is not None
+    return [
+        line.split("|")[column + 1].strip().strip("`")
+        for line in table[1].strip().splitlines()
+    ]
+
+
+def assert_shown(told: Any, found: Any, ids: dict[str, str]) -> None:
+    """Compare what the page shows with what came; it may show less, never else."""
+    if isinstance(told, dict):
+        for name, value in told.items():
+            assert_shown(value, found[name], ids)
+    elif isinstance(told, list):
+        assert len(told) == len(found)
+        for one, other in zip(told, found, strict=True):
+            assert_shown(one, other, ids)
+    elif isinstance(told, str) and UUID.search(told):
+        (named,) = UUID.findall(told)
+        if named == told:
+            ids.setdefault(named, found)
+        assert found == told.replace(named, ids[named])
+    else:
+        assert (type(told), told) == (type(found), found)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_examples_of_the_page_are_true():
+    backend = scenes.user("backend", "add_agentturn")
+    reviewer = scenes.user("reviewer", "decide_pendinginterrupt")
+    Token.objects.create(user=backend, key="backend-token")
+    Token.objects.create(user=reviewer, key="reviewer-token")
+    ids: dict[str, str] = {}
+    story = list(messages())
+    assert len(story) == 16
+
+    for request, answer in zip(story[::2], story[1::2], strict=True):
+        method, address, _ = request.first.split(" ")
+        for named in UUID.findall(address):
+            if named not in ids:  # one that the page did not say where it came from
+                turn = engine.start_turn("api_support", "again", run=True)
+                ids[named] = str(turn.interrupts.get().pk)
+            address = address.replace(named, ids[named])
+        response = APIClient().generic(
+            method, address, request.body, content_type="", headers=request.headers
+        )
+        assert answer.first.startswith(f"HTTP/1.1 {response.status_code} ")
+        for name, value in answer.headers.items():
+            assert response[name] == value
+        assert_shown(json.loads(answer.body), response.json(), ids)
+        for owed in AgentTurn.objects.filter(status="ready"):
+            engine.run_turn(owed.pk)
+
+
+def test_the_page_lists_every_endpoint():
+    shown = dict(
+        zip(rows_of("REST API"), rows_of("REST API", 1), strict=True),
+    )
+    served = {
+        f"{method.upper()} /{prefix}{path}": url_name.format(basename=basename)
+        for prefix, viewset, basename in router.registry
+        for route in router.get_routes(viewset)
+        for method in router.get_method_map(viewset, route.mapping)
+        for path, url_name in [
+            (
+                re.sub(r"^\^?\{prefix\}|\$$", "", route.url)
+                .replace("{lookup}", "{id}")
+                .replace("{trailing_slash}", "/"),
+                route.name,
+            )
+        ]
+    }
+
+    assert shown == served
+
+
+def test_the_page_lists_every_error():
+    shown = set(
+        zip(map(int, rows_of("Errors")), rows_of("Errors", 1), strict=True),
+    )
+    own = {
+        (status, error.code)
+        for error, status in errors.STATUS.items()
+        if error is not exceptions.NotFound
+    }
+    own |= {
+        (404, error.code)
+        for error in exceptions.NotFound.__subclasses__()
+        if error is not exceptions.AgentNotFound
+    }
+    frameworks = {
+        (each.status_code, str(each.default_code))
+        for each in (
+            drf.NotAuthenticated,
+            drf.AuthenticationFailed,
+            drf.PermissionDenied,
+            drf.NotFound,
+            drf.MethodNotAllowed,
+            drf.NotAcceptable,
+            drf.UnsupportedMediaType,
+            drf.Throttled,
+            errors.BadRequest,
+            errors.LengthRequired,
+        )
+    }
+
+    assert shown == own | frameworks
+
+
+def test_the_page_lists_every_field():
+    assert set(rows_of("Fields of an interrupt")) == set(
+        serializers.InterruptSerializer().fields
+    )
+    assert set(rows_of("Fields of a turn")) == set(serializers.TurnSerializer().fields)
+    assert rows_of("Start a turn") == list(START_FIELDS)
+
+
+def test_the_page_lists_every_query_parameter():
+    paging = RequestedAtPagination().get_schema_operation_parameters(APIClient())  # type: ignore[arg-type]
+
+    assert set(rows_of("List interrupts")) == {
+        *InterruptFilter.base_filters,
+        *(each["name"] for each in paging),
+    }
