@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from django.core.management import call_command
+
 from tests.docs.blocks import ROOT, Block
 
 PROJECT = "shop"
@@ -30,7 +32,7 @@ class Site:
         """Make what `startproject` makes, and put the blocks' files into it."""
         folder.mkdir(parents=True)
         site = cls(folder)
-        site.run("-m", "django", "startproject", PROJECT, ".", settings="")
+        call_command("startproject", PROJECT, str(folder))
         site.write(blocks)
         return site
 
@@ -75,7 +77,7 @@ class Site:
         path.write_text(json.dumps(work), encoding="utf-8")
         self.run(str(_DRIVER), str(path))
 
-    def run(self, *arguments: str, settings: str = f"{PROJECT}.settings") -> str:
+    def run(self, *arguments: str) -> str:
         """Run Python in the site's folder and return its output.
 
         Raises:
@@ -84,7 +86,7 @@ class Site:
         done = subprocess.run(
             [sys.executable, *arguments],
             cwd=self.folder,
-            env=self.environment(settings),
+            env=self.environment(),
             capture_output=True,
             text=True,
             timeout=_SECONDS,
@@ -94,14 +96,11 @@ class Site:
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
-    def environment(self, settings: str = f"{PROJECT}.settings") -> Mapping[str, str]:
+    def environment(self) -> Mapping[str, str]:
         """Return the environment of the site's processes."""
-        environment = {
+        return {
             **os.environ,
             "PYTHONPATH": str(ROOT),
+            "DJANGO_SETTINGS_MODULE": f"{PROJECT}.settings",
             "CELERY_BROKER_URL": self.broker,
         }
-        environment.pop("DJANGO_SETTINGS_MODULE", None)
-        if settings:
-            environment["DJANGO_SETTINGS_MODULE"] = settings
-        return environment

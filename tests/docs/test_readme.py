@@ -6,13 +6,25 @@ from tests.docs.blocks import README, Block, blocks_of
 from tests.docs.project import Site
 
 REVIEW = """
-from hitl_approvals import Approve, run_turn, services
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from hitl_approvals import run_turn
 from hitl_approvals.models import PendingInterrupt
 
 assert run_turn(turn.pk) == "suspended"
 assert Order.objects.get(pk=7).refunded == 0
-(waiting,) = PendingInterrupt.objects.all()
-services.decide(waiting.pk, Approve(), by=None, via="test")
+
+rita = User.objects.create_user("rita")
+rita.user_permissions.add(Permission.objects.get(codename="decide_pendinginterrupt"))
+client = Client(SERVER_NAME="localhost")
+client.force_login(rita)
+(waiting,) = client.get("/api/interrupts/").json()["results"]
+assert waiting["args"] == {"order_id": 7, "amount": "120"}
+decided = client.post(
+    f"/api/interrupts/{waiting['id']}/approve/", {}, content_type="application/json"
+)
+assert decided.status_code == 200, decided.content
+
 assert [run_turn(turn.pk), run_turn(turn.pk)] == ["completed", "dropped"]
 assert Order.objects.get(pk=7).refunded == 120
 """
