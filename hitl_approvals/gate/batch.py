@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
+from django.db import Error as DatabaseProblem
+
 from hitl_approvals import canonical, results
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import (
@@ -24,17 +26,22 @@ from hitl_approvals.exceptions import (
     PayloadRejected,
     RunDeferred,
     RunDiverged,
+    RunError,
 )
 from hitl_approvals.gate.calls import Call, judge, read_args, read_shape, request_for
 from hitl_approvals.gate.perform import Open, answer
 from hitl_approvals.models import PendingInterrupt
 from hitl_approvals.registry import AgentDefinition, Tool, current_gate
 from hitl_approvals.schemas import check_schema
+from hitl_approvals.services.effects import StepTaken
 from hitl_approvals.services.run import Run
 from hitl_approvals.services.suspension import Doubt, Request, suspend
 
 Messages = Sequence[Any] | None
 T = TypeVar("T")
+
+STOPS = (InterruptSuspended, RunError, StepTaken, DatabaseProblem)
+"""What leaves a call without an answer; an agent that goes on must not be believed."""
 
 
 @dataclass(slots=True)
@@ -136,7 +143,7 @@ class Gate:
         token = current_gate.set(None)
         try:
             return work()
-        except (InterruptSuspended, RunDeferred, RunDiverged) as stop:
+        except STOPS as stop:
             self.stopped = stop
             raise
         finally:

@@ -341,7 +341,11 @@ def _looked_up(
     if step.hard_deadline is not None and run.clock.now() < step.hard_deadline:
         return Open.LATER
     assert tool.lookup is not None  # noqa: S101  checked at registration
-    found = tool.lookup(step.idempotency_key)
+    try:
+        found = tool.lookup(step.idempotency_key)
+    except Exception as error:  # noqa: BLE001  the other side is away: ask again later
+        step.error = for_operator(error)
+        return Open.LATER
     state, value = found if isinstance(found, tuple) else (found, None)
     if state == "done":
         effects.adopt(run, step)
