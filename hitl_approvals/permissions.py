@@ -60,6 +60,20 @@ def visible_to(user: Person) -> QuerySet[PendingInterrupt]:
     return PendingInterrupt.objects.filter(queue__in=_open_queues(user))
 
 
+def queues_visible_to(user: Person) -> QuerySet[ReviewQueue]:
+    """Return the queues whose interrupts a person may see."""
+    if not _may_see_any(user):
+        return ReviewQueue.objects.none()
+    if user.has_perm(ADMINISTER):
+        return ReviewQueue.objects.all()
+    return _open_queues(user)
+
+
+def why_not_see() -> str:
+    """Return the sentence that names the missing right to see interrupts."""
+    return _("You need the right “Can view interrupt” to see interrupts.")
+
+
 def decidable_by(user: Person) -> QuerySet[PendingInterrupt]:
     """Return the interrupts that a person could decide, whatever their status."""
     if not (user.is_active and user.has_perm(DECIDE)):

@@ -87,10 +87,29 @@ def events_of_turn(turn_id: UUID) -> QuerySet[InterruptEvent]:
 
 
 def next_open(user: Person, after: PendingInterrupt) -> PendingInterrupt | None:
-    """Return the next interrupt that this person could decide, oldest first."""
-    waiting = (
+    """Return the next interrupt that this person could decide, oldest first.
+
+    Goes round: after the newest comes the oldest, so that skipping reaches them all.
+    """
+    waiting = _waiting_for(user, after).order_by("requested_at", "pk")
+    later = Q(requested_at__gt=after.requested_at) | Q(
+        requested_at=after.requested_at, pk__gt=after.pk
+    )
+    return waiting.filter(later).first() or waiting.first()
+
+
+def previous_open(user: Person, before: PendingInterrupt) -> PendingInterrupt | None:
+    """Return the interrupt that `next_open` would come from."""
+    waiting = _waiting_for(user, before).order_by("-requested_at", "-pk")
+    earlier = Q(requested_at__lt=before.requested_at) | Q(
+        requested_at=before.requested_at, pk__lt=before.pk
+    )
+    return waiting.filter(earlier).first() or waiting.first()
+
+
+def _waiting_for(user: Person, beside: PendingInterrupt) -> QuerySet[PendingInterrupt]:
+    return (
         permissions.decidable_by(user)
         .filter(status=InterruptStatus.PENDING)
-        .exclude(pk=after.pk)
+        .exclude(pk=beside.pk)
     )
-    return waiting.order_by("requested_at", "pk").first()

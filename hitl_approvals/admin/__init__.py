@@ -1,0 +1,20 @@
+"""The review desk in Django's admin. A door: it reads, and calls one service a request.
+
+Importing it registers with `django.contrib.admin.site`, as autodiscovery does. A site of
+one's own registers the classes itself: `my_site.register(PendingInterrupt,
+PendingInterruptAdmin)`.
+"""
+
+from __future__ import annotations
+
+from hitl_approvals.admin.events import InterruptEventAdmin
+from hitl_approvals.admin.interrupts import PendingInterruptAdmin
+from hitl_approvals.admin.queues import ReviewQueueAdmin
+from hitl_approvals.admin.turns import AgentTurnAdmin
+
+__all__ = [
+    "AgentTurnAdmin",
+    "InterruptEventAdmin",
+    "PendingInterruptAdmin",
+    "ReviewQueueAdmin",
+]

@@ -1,0 +1,283 @@
+"""One field of a form made from a JSON Schema: how it looks, and what was typed into it.
+
+What comes back as it was rendered stands for the very value it was made from, so an
+untouched form changes no type and no byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from hitl_approvals import canonical
+from hitl_approvals.admin import parsing
+from hitl_approvals.admin.arguments import fits
+from hitl_approvals.admin.shapes import (
+    ANY,
+    BOOLEAN,
+    CHOICE,
+    DATE,
+    DATETIME,
+    MISSING,
+    TEXT,
+    Shape,
+)
+from hitl_approvals.admin.text import plain, visible
+from hitl_approvals.admin.values import json_text, scalar_text
+
+LINE, AREA, JSON, RADIOS, SELECT, DAY, MINUTE = (
+    "line",
+    "area",
+    "json",
+    "radios",
+    "select",
+    "day",
+    "minute",
+)
+"""The widgets, named for the template."""
+
+NULL, OMIT = "null", "omit"
+_LONG = 60
+_FEW = 4
+
+
+@dataclass(slots=True)
+class Field:
+    """A field with its state; `original` is what stands if nobody touches it."""
+
+    index: int
+    name: str
+    shape: Shape
+    original: Any = MISSING
+    required: bool = False
+    locked: str = ""
+    """`fixed` or `secret`: shown, and sent along unchanged."""
+    raw: str = ""
+    null: bool = False
+    omit: bool = False
+    errors: list[str] = field(default_factory=list)
+    widget: str = LINE
+    _initial: tuple[str, bool, bool] = ("", False, False)
+
+    def __post_init__(self) -> None:
+        self.widget = _widget(self.shape, self.original)
+        self.load(self.original)
+        self._initial = (self.raw, self.null, self.omit)
+
+    @property
+    def key(self) -> str:
+        """Name of the HTML field; argument names may clash with the form's own."""
+        return f"f{self.index}"
+
+    @property
+    def label(self) -> str:
+        """The argument's name, fit for an attribute."""
+        return plain(self.name) or _("answer")
+
+    @property
+    def options(self) -> list[tuple[str, str, bool]]:
+        """Value, label and whether it is chosen, for radios and selects."""
+        found = [
+            (str(number), _choice_label(one))
+            for number, one in enumerate(self._choices())
+        ]
+        if self.shape.nullable:
+            found.append((NULL, _("no value (null)")))
+        if self._omission_counts or (self.original is MISSING and not self.required):
+            found.append((OMIT, self.omit_label))
+        return [(value, text, value == self.raw) for value, text in found]
+
+    @property
+    def omit_label(self) -> str:
+        """Say what leaving the argument out means."""
+        if self.shape.default is MISSING:
+            return _("leave out; the tool decides")
+        default = plain(json_text(self.shape.default, indent=None), 40)
+        return _("leave out; the tool then uses %s") % default
+
+    @property
+    def may_be_null(self) -> bool:
+        """Whether there is a tick box for null."""
+        return self.shape.nullable and self.widget not in (RADIOS, SELECT, JSON)
+
+    @property
+    def may_be_left_out(self) -> bool:
+        """Whether there is a tick box for leaving the argument out."""
+        return self._omission_counts and self.widget not in (RADIOS, SELECT)
+
+    @property
+    def _omission_counts(self) -> bool:
+        """Whether leaving it out differs from typing the default that we know."""
+        unknown = self.shape.default is MISSING
+        return unknown and self.original is not MISSING and not self.required
+
+    @property
+    def changed(self) -> bool:
+        """Whether what is in the form differs from how it was rendered first."""
+        return self._initial != (self.raw, self.null, self.omit)
+
+    def load(self, value: Any) -> None:
+        """Put a value into the field."""
+        self.null = value is None and self.may_be_null
+        self.omit = False
+        self.raw = self._text(value)
+
+    def read(self, data: Mapping[str, Any]) -> None:
+        """Take over what was posted; never fails."""
+        if self.key in data or self.widget == RADIOS:
+            self.raw = parsing.lines(str(data.get(self.key, "")))
+        self.null = self.may_be_null and bool(data.get(f"{self.key}-{NULL}"))
+        self.omit = self.may_be_left_out and bool(data.get(f"{self.key}-{OMIT}"))
+
+    def value(self) -> Any:
+        """Return the value, or MISSING; what is wrong with it stands in `errors`."""
+        self.errors = []
+        if not self.changed or (self.widget == MINUTE and self._same_minute()):
+            if self.original is MISSING and self.required:
+                self.errors = [self._needed()]
+            return self.original
+        try:
+            return self._parsed()
+        except parsing.Unreadable as error:
+            self.errors = [str(error)]
+            return MISSING
+
+    def _parsed(self) -> Any:
+        typed = self.raw != self._initial[0]
+        if self.null or self.omit:
+            if typed and self.raw != "":
+                raise parsing.Unreadable(
+                    _("You typed a value and ticked a box that replaces it; keep one.")
+                )
+            if self.null and self.omit:
+                raise parsing.Unreadable(_("Tick one of the two boxes, not both."))
+            return None if self.null else MISSING
+        if self.widget in (RADIOS, SELECT):
+            return self._chosen()
+        if self.raw == "" and not (
+            self.widget in (LINE, AREA)
+            and self.shape.kind == TEXT
+            and self.original is not MISSING
+        ):
+            if self.original is MISSING and not self.required:
+                return MISSING
+            raise parsing.Unreadable(self._needed())
+        if self.widget == JSON:
+            return parsing.json_value(self.raw)
+        return parsing.READERS[self.shape.kind](self.raw, self.original)
+
+    def _chosen(self) -> Any:
+        if self.raw == NULL and self.shape.nullable:
+            return None
+        if self.raw == OMIT and not self.required:
+            return MISSING
+        choices = self._choices()
+        if self.raw.isdecimal() and int(self.raw[:6]) < len(choices):
+            return choices[int(self.raw[:6])]
+        if self.raw == "" and not self.required:
+            return MISSING
+        raise parsing.Unreadable(_("Choose one."))
+
+    def _choices(self) -> tuple[Any, ...]:
+        return (True, False) if self.shape.kind == BOOLEAN else self.shape.choices
+
+    def _needed(self) -> str:
+        return _("A value is needed here.")
+
+    def _same_minute(self) -> bool:
+        """Browsers drop the seconds of `18:00:00`; that is no change."""
+        if self.null or self.omit or self.original in (None, MISSING):
+            return False
+        try:
+            posted = datetime.fromisoformat(self.raw)
+        except ValueError:
+            return False
+        return posted == datetime.fromisoformat(self._initial[0])
+
+    def _text(self, value: Any) -> str:
+        if self.widget in (RADIOS, SELECT):
+            return self._choice_of(value)
+        if value is MISSING or (value is None and self.widget != JSON):
+            return ""
+        if self.widget == JSON:
+            return json_text(value)
+        if self.widget == MINUTE:
+            return parsing.local_minute(value).isoformat()
+        return value if isinstance(value, str) else scalar_text(value)
+
+    def _choice_of(self, value: Any) -> str:
+        if value is MISSING:
+            return "" if self.required else OMIT
+        if value is None:
+            return NULL
+        for number, one in enumerate(self._choices()):
+            if same(one, value):
+                return str(number)
+        return ""
+
+
+def same(one: Any, other: Any) -> bool:
+    """Compare as JSON: 1, 1.0 and true are three values."""
+    if one is MISSING or other is MISSING:
+        return one is other
+    return _canonical(one) == _canonical(other)
+
+
+def _canonical(value: Any) -> str:
+    return canonical.dumps(value, max_bytes=None, max_depth=None)
+
+
+def _choice_label(value: Any) -> str:
+    if isinstance(value, str):
+        return plain(value) if value.strip() else f"“{plain(value)}”"
+    return scalar_text(value) if isinstance(value, (bool, int, float)) else str(value)
+
+
+def _widget(shape: Shape, original: Any) -> str:
+    """Choose what can carry the value there and back; else it is edited as JSON."""
+    given = original is not MISSING and original is not None
+    if shape.kind == ANY or (given and not _carried(shape, original)):
+        return JSON
+    if shape.kind == BOOLEAN:
+        return RADIOS
+    if shape.kind == CHOICE:
+        few = len(shape.choices) <= _FEW and not given
+        return RADIOS if few else SELECT
+    if shape.kind == DATE:
+        return DAY if not given or _is_day(original) else LINE
+    if shape.kind == DATETIME:
+        return MINUTE if not given or parsing.is_minute(original) else LINE
+    if shape.kind == TEXT:
+        return AREA if _is_long(shape, original if given else None) else LINE
+    return LINE
+
+
+def _carried(shape: Shape, value: Any) -> bool:
+    if shape.kind == CHOICE:
+        return any(same(one, value) for one in shape.choices)
+    if isinstance(value, str) and (not visible(value) or "\t" in value):
+        return False
+    return fits(shape, value)
+
+
+def _is_long(shape: Shape, value: str | None) -> bool:
+    if value is None:
+        return shape.max_length is None or shape.max_length > _LONG * 2
+    return len(value) > _LONG or "\n" in value
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def zone_name() -> str:
+    """Return the name of the zone in which dates are typed."""
+    return timezone.get_current_timezone_name()

@@ -1,0 +1,122 @@
+"""The desk in Django's admin: a list, a page a row, and the doors to the services."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.urls import URLPattern, path, reverse_lazy
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
+
+from hitl_approvals import permissions
+from hitl_approvals.admin import queue, queue_rows
+from hitl_approvals.admin.base import DeskAdmin, outside_transactions, person
+from hitl_approvals.admin.deciding import decide_view, done_note, show_page
+from hitl_approvals.admin.editing import edit_view
+from hitl_approvals.admin.fields import zone_name
+from hitl_approvals.admin.logged_out import logged_out
+from hitl_approvals.admin.settling import settle_view
+from hitl_approvals.admin.submissions import find
+from hitl_approvals.models import PendingInterrupt
+
+Page = Callable[[DeskAdmin, HttpRequest, UUID], HttpResponse]
+MAY_SEE = (permissions.VIEW, permissions.DECIDE, permissions.ADMINISTER)
+
+
+@admin.register(PendingInterrupt)
+class PendingInterruptAdmin(DeskAdmin):
+    """The review desk."""
+
+    def get_urls(self) -> list[URLPattern]:
+        pages: dict[str, Page] = {
+            "decide": decide_view,
+            "edit": edit_view,
+            "settle": settle_view,
+        }
+        name = f"{self.opts.app_label}_{self.opts.model_name}"
+        own = [
+            path(
+                f"<uuid:interrupt_id>/{verb}/", self._door(page), name=f"{name}_{verb}"
+            )
+            for verb, page in pages.items()
+        ]
+        return [*own, *super().get_urls()]
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        user = person(request)
+        if obj is not None:
+            return permissions.may_view(user, obj)
+        return user.is_active and any(user.has_perm(one) for one in MAY_SEE)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[PendingInterrupt]:
+        return permissions.visible_to(person(request))
+
+    @outside_transactions
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["GET", "HEAD"])
+        if not self.has_view_permission(request):
+            return self.forbidden(request, permissions.why_not_see())
+        now = timezone.now()
+        filters = queue.Filters.read(request.GET)
+        listing = queue.listing(person(request), filters)
+        urls = queue_rows.url_map(listing.rows, self.link)
+        context = {
+            "title": listing.title,
+            "listing": listing,
+            "filters": filters,
+            "groups": queue_rows.groups(listing.rows, urls, now),
+            "over": filters.view in (queue.DECIDED, queue.ALL),
+            "next_query": filters.query(page=filters.page + 1) if listing.more else "",
+            "previous_query": filters.query(page=filters.page - 1)
+            if filters.page
+            else "",
+            "note": done_note(self, request),
+            "zone": zone_name(),
+            **(extra_context or {}),
+        }
+        return self.page(request, "interrupts.html", context)
+
+    @outside_transactions
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["GET", "HEAD"])
+        return show_page(self, request, find(request, object_id))
+
+    def _door(self, page: Page) -> Callable[..., HttpResponse]:
+        """Guard a page like the admin guards its own, and keep what was typed."""
+
+        def inside(request: HttpRequest, interrupt_id: UUID) -> HttpResponse:
+            return page(self, request, interrupt_id)
+
+        guarded = self.admin_site.admin_view(inside)
+
+        def door(request: HttpRequest, interrupt_id: UUID) -> HttpResponse:
+            if request.method == "POST" and not self.admin_site.has_permission(request):
+                return logged_out(self, request, self.link("change", interrupt_id))
+            return guarded(request, interrupt_id)
+
+        outer: Any = csrf_protect(never_cache(door))
+        update_wrapper(outer, page)
+        outer.admin_site = self.admin_site
+        # Read by LoginRequiredMiddleware.
+        outer.login_url = reverse_lazy("admin:login", current_app=self.admin_site.name)
+        return outside_transactions(outer)

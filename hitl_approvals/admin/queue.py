@@ -1,0 +1,240 @@
+"""The desk's list: saved views, filters and pages over what a person may see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
+
+from hitl_approvals import permissions
+from hitl_approvals.admin import paging
+from hitl_approvals.enums import InterruptKind, InterruptStatus
+from hitl_approvals.models import PendingInterrupt, ReviewQueue
+from hitl_approvals.registry import registry
+from hitl_approvals.types import Person
+
+Rows = QuerySet[PendingInterrupt]
+
+OPEN, DOUBT, DECIDED, ALL = "open", "doubt", "decided", "all"
+OVER = (
+    InterruptStatus.DECIDED,
+    InterruptStatus.RESOLVED,
+    InterruptStatus.CANCELLED,
+)
+URGENT, OLDEST, NEWEST = "urgent", "oldest", "newest"
+MAX_PAGE = paging.CAP // paging.PAGE
+
+_HEAVY = (
+    "args",
+    "args_schema",
+    "context",
+    "decision_args_text",
+    "decision_value",
+    "outcome",
+    "response_schema",
+    "tool_description",
+    "turn__execute_options",
+    "turn__input",
+    "turn__output",
+    "turn__state",
+)
+"""Columns that no row of the list shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """One saved view."""
+
+    label: str
+    url: str
+    count: str
+    current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What was asked of the list; anything unknown counts as not asked."""
+
+    view: str = OPEN
+    q: str = ""
+    queue: str = ""
+    tool: str = ""
+    kind: str = ""
+    order: str = ""
+    page: int = 0
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Filters:
+        """Read a query string; never fails."""
+        view = str(data.get("view", ""))
+        page = str(data.get("page", ""))
+        return cls(
+            view=view if view in (DOUBT, DECIDED, ALL) else OPEN,
+            q=str(data.get("q", "")).strip()[:200],
+            queue=str(data.get("queue", ""))[:64],
+            tool=str(data.get("tool", ""))[:128],
+            kind=_known(data.get("kind"), InterruptKind.values),
+            order=_known(data.get("o"), (URGENT, OLDEST, NEWEST)),
+            page=min(int(page), MAX_PAGE) if page.isdecimal() and len(page) < 5 else 0,
+        )
+
+    def query(self, **changes: Any) -> str:
+        """Return the query string of this list with some of it changed."""
+        fields = {
+            "view": self.view,
+            "q": self.q,
+            "queue": self.queue,
+            "tool": self.tool,
+            "kind": self.kind,
+            "o": self.order,
+            "page": self.page,
+        } | changes
+        given = {key: value for key, value in fields.items() if value}
+        if given.get("view") == OPEN:
+            del given["view"]
+        return f"?{urlencode(given)}" if given else "?"
+
+
+@dataclass(slots=True)
+class Listing:
+    """One page of the list."""
+
+    rows: list[PendingInterrupt]
+    tabs: list[Tab]
+    more: bool
+    shown: str
+    title: str
+    filters: Filters
+    queues: list[tuple[str, str]] = field(default_factory=list)
+    tools: list[str] = field(default_factory=list)
+
+
+def listing(user: Person, filters: Filters) -> Listing:
+    """Return a page of the list, in a number of queries that does not depend on it."""
+    visible = permissions.visible_to(user)
+    counts = {name: paging.count(_view(visible, name)) for name in _titles()}
+    found = _matching(visible, filters)
+    parts = [
+        part.select_related("turn", "queue").defer(*_HEAVY)
+        for part in _parts(found, filters)
+    ]
+    start = filters.page * paging.PAGE
+    rows = paging.take(parts, start, paging.PAGE + 1)
+    more = len(rows) > paging.PAGE and filters.page < MAX_PAGE
+    rows = rows[: paging.PAGE]
+    tabs = [
+        Tab(
+            label=label,
+            url=Filters(view=name).query(),
+            count=paging.counted(counts[name]),
+            current=name == filters.view,
+        )
+        for name, label in _titles().items()
+    ]
+    queues = list(permissions.queues_visible_to(user).order_by("slug")[:200])
+    return Listing(
+        rows=rows,
+        tabs=tabs,
+        more=more,
+        shown=_shown(start, len(rows)),
+        title=_page_titles()[filters.view],
+        filters=filters,
+        queues=[(one.slug, _queue_label(one)) for one in queues],
+        tools=sorted({*registry.tools, *([filters.tool] if filters.tool else [])}),
+    )
+
+
+def _known(value: Any, allowed: Any) -> str:
+    return str(value) if str(value) in allowed else ""
+
+
+def _titles() -> dict[str, str]:
+    return {
+        OPEN: pgettext("interrupts", "Open"),
+        DOUBT: _("In doubt"),
+        DECIDED: pgettext("interrupts", "Decided"),
+        ALL: pgettext("interrupts", "All"),
+    }
+
+
+def _page_titles() -> dict[str, str]:
+    return {
+        OPEN: _("Open interrupts"),
+        DOUBT: _("Interrupts in doubt"),
+        DECIDED: _("Decided interrupts"),
+        ALL: _("All interrupts"),
+    }
+
+
+def _queue_label(queue: ReviewQueue) -> str:
+    return queue.title or queue.slug
+
+
+def _shown(start: int, count: int) -> str:
+    if not count:
+        return _("Nothing here.")
+    return _("Shown: %(first)d to %(last)d") % {
+        "first": start + 1,
+        "last": start + count,
+    }
+
+
+def _view(rows: Rows, name: str) -> Rows:
+    statuses: dict[str, tuple[str, ...]] = {
+        OPEN: (InterruptStatus.PENDING, InterruptStatus.IN_DOUBT),
+        DOUBT: (InterruptStatus.IN_DOUBT,),
+        DECIDED: OVER,
+    }
+    return rows.filter(status__in=statuses[name]) if name in statuses else rows
+
+
+def _matching(rows: Rows, filters: Filters) -> Rows:
+    if filters.queue:
+        rows = rows.filter(queue=filters.queue)
+    if filters.tool:
+        rows = rows.filter(tool_name=filters.tool)
+    if filters.kind:
+        rows = rows.filter(kind=filters.kind)
+    return rows.filter(_search(filters.q)) if filters.q else rows
+
+
+def _search(text: str) -> Q:
+    if "\x00" in text:
+        return Q(pk__in=[])  # no database column holds it
+    try:
+        key = UUID(text)
+    except ValueError:
+        return (
+            Q(tool_name__icontains=text)
+            | Q(thread_id__icontains=text)
+            | Q(agent__icontains=text)
+        )
+    return Q(pk=key) | Q(turn=key) | Q(thread_id=text)
+
+
+def _parts(rows: Rows, filters: Filters) -> list[Rows]:
+    """Return the view as querysets to be laid end to end, each along one index."""
+    if filters.view in (DECIDED, ALL):
+        over = _view(rows, filters.view)
+        # The key is a UUIDv7: its order is that of the requests.
+        return [over.order_by("pk" if filters.order == OLDEST else "-pk")]
+    age = ("requested_at", "pk")
+    doubt = rows.filter(status=InterruptStatus.IN_DOUBT).order_by(*age)
+    if filters.view == DOUBT:
+        return [doubt]
+    pending = rows.filter(status=InterruptStatus.PENDING)
+    if filters.order == OLDEST:
+        return [doubt, pending.order_by(*age)]
+    if filters.order == NEWEST:
+        return [doubt, pending.order_by(*(f"-{one}" for one in age))]
+    return [
+        doubt,
+        pending.filter(expires_at__isnull=False).order_by("expires_at", "pk"),
+        pending.filter(expires_at__isnull=True).order_by(*age),
+    ]
