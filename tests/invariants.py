@@ -18,7 +18,7 @@ from hitl_approvals.models import (
     PendingInterrupt,
     TurnStep,
 )
-from hitl_approvals.services.events import event_hash
+from hitl_approvals.models.events import event_hash
 
 WAITING = {InterruptStatus.PENDING, InterruptStatus.IN_DOUBT}
 AUTHORIZATIONS = {

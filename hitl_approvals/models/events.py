@@ -2,12 +2,41 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from hitl_approvals import canonical
 from hitl_approvals.enums import EventType
 from hitl_approvals.models.fields import CanonicalJSONField
 from hitl_approvals.models.ids import new_id
+
+HASHED = (
+    "subject_id",
+    "sequence",
+    "turn_id",
+    "interrupt_id",
+    "type",
+    "at",
+    "actor_id",
+    "actor",
+    "via",
+    "on_behalf_of",
+    "status",
+    "decision",
+    "generation",
+    "revision",
+    "digest_proposed",
+    "digest_shown",
+    "digest_run",
+    "execute_by",
+    "detail",
+    "previous_hash",
+)
+"""What the hash covers: every column but the key and the hash itself."""
 
 
 class InterruptEvent(models.Model):
@@ -56,3 +85,18 @@ class InterruptEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.type} {self.subject_id} #{self.sequence}"
+
+
+def event_hash(event: InterruptEvent) -> str:
+    """Return the digest over an event's content and its predecessor's hash."""
+    body = {name: _plain(getattr(event, name)) for name in HASHED}
+    return canonical.digest(canonical.dumps(body))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, datetime):
+        # Milliseconds: what every supported database gives back unchanged.
+        return value.astimezone(UTC).isoformat(timespec="milliseconds")
+    return value

@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
-from uuid import UUID
 
-from hitl_approvals import canonical
 from hitl_approvals.enums import Door
 from hitl_approvals.models import AgentTurn, InterruptEvent, PendingInterrupt
+from hitl_approvals.models.events import event_hash
 from hitl_approvals.types import ActorInfo, Person
 
 SYSTEM = ActorInfo(user_id="", label="system", via=Door.SYSTEM)
-HASHED = (
-    "subject_id",
-    "sequence",
-    "turn_id",
-    "interrupt_id",
-    "type",
-    "at",
-    "actor_id",
-    "actor",
-    "via",
-    "on_behalf_of",
-    "status",
-    "decision",
-    "generation",
-    "revision",
-    "digest_proposed",
-    "digest_shown",
-    "digest_run",
-    "execute_by",
-    "detail",
-    "previous_hash",
-)
 
 
 def actor_of(user: Person | None, via: str) -> ActorInfo:
@@ -41,21 +18,6 @@ def actor_of(user: Person | None, via: str) -> ActorInfo:
     if user is None:
         return ActorInfo(user_id="", label="system", via=via)
     return ActorInfo(user_id=str(user.pk), label=user.get_username()[:255], via=via)
-
-
-def event_hash(event: InterruptEvent) -> str:
-    """Return the digest over an event's content and its predecessor's hash."""
-    body = {name: _plain(getattr(event, name)) for name in HASHED}
-    return canonical.digest(canonical.dumps(body))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, UUID):
-        return str(value)
-    if isinstance(value, datetime):
-        # Milliseconds: what every supported database gives back unchanged.
-        return value.astimezone(UTC).isoformat(timespec="milliseconds")
-    return value
 
 
 def interrupt_event(
