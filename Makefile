@@ -14,7 +14,7 @@ SUITES := browser chaos crash engines mariadb
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test lint format types imports migrations-check docs \
-	test-matrix clean $(SUITES:%=test-%)
+	test-matrix bench-cycle clean $(SUITES:%=test-%)
 
 help: ## Say what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -58,6 +58,9 @@ $(SUITES:%=test-%): $(DEVELOPMENT)
 
 test-matrix: $(DEVELOPMENT) ## Run the suite with the other Pythons and Djangos that are here
 	$(PY) -m scripts.matrix $(ARGS)
+
+bench-cycle: $(DEVELOPMENT) ## Time one decided call beside bare psycopg
+	$(PY) -m tests.benchmarks $(ARGS)
 
 clean: ## Remove everything that was made here, the environments included
 	rm -rf $(VENV) .venv-* .artifacts .demo docs/_build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
