@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -50,10 +50,12 @@ class Cursor:
             if len(text) > _MAX_CURSOR:
                 raise ValueError("too long")
             moment, pk, back = json.loads(urlsafe_b64decode(text.encode("ascii")))
-            cursor = cls(datetime.fromisoformat(moment), UUID(pk), bool(back))
-            if cursor.requested_at.tzinfo is None:
+            at = datetime.fromisoformat(moment)
+            if at.tzinfo is None:
                 raise ValueError("no zone")
-        except (ValueError, TypeError, AttributeError) as error:
+            # In UTC here: at the ends of the calendar that overflows.
+            cursor = cls(at.astimezone(UTC), UUID(pk), bool(back))
+        except (ValueError, TypeError, AttributeError, OverflowError) as error:
             raise BadRequest(
                 "This cursor is none that a list gave out; start without one.",
                 errors=[{"loc": "cursor", "message": "Cannot be read."}],

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any
-from uuid import UUID
 
-from django.utils.functional import Promise
 from rest_framework.renderers import BaseRenderer
 
 
@@ -26,19 +24,7 @@ class ExactJSONRenderer(BaseRenderer):
         renderer_context: Mapping[str, Any] | None = None,
     ) -> bytes:
         """Return the text of a value as bytes."""
-        if data is None:
-            return b""
         text = json.dumps(
-            data,
-            ensure_ascii=True,
-            allow_nan=False,
-            separators=(",", ":"),
-            default=_plain,
+            data, ensure_ascii=True, allow_nan=False, separators=(",", ":")
         )
         return text.encode("ascii")
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, (UUID, Promise)):
-        return str(value)
-    raise TypeError(f"{type(value).__name__} is not JSON")

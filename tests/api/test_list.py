@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from base64 import urlsafe_b64encode
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -89,6 +92,11 @@ def test_the_queue_is_a_filter(reviewer):
     assert [each["id"] for each in listed] == [str(row.pk)]
 
 
+def cursor(moment: str) -> str:
+    text = json.dumps([moment, "00000000-0000-0000-0000-000000000000", 0])
+    return urlsafe_b64encode(text.encode()).decode()
+
+
 UNREADABLE: list[tuple[str, str]] = [
     ("status=open", "status"),
     ("status=", "status"),
@@ -124,6 +132,10 @@ UNREADABLE: list[tuple[str, str]] = [
     ("cursor=bnVsbA==", "cursor"),  # null
     ("cursor=WzEsMiwzXQ==", "cursor"),  # [1,2,3]
     ("cursor=W1tdLFtdLFtdXQ==", "cursor"),  # [[],[],[]]
+    ("cursor=" + cursor("2026-01-01T00:00:00"), "cursor"),
+    ("cursor=" + cursor("0001-01-01T00:00:00+14:00"), "cursor"),
+    ("cursor=" + cursor("9999-12-31T23:59:59-14:00"), "cursor"),
+    ("cursor=" + cursor("2026-02-30T00:00:00+00:00"), "cursor"),
     ("cursor=" + "W" * 10_000, "cursor"),
 ]
 
