@@ -91,8 +91,14 @@ def create(
     except IntegrityError as error:
         return _collided(turn, error)
     if not claimed:
+        _read_back(turn)
         wake(turn.pk)
     return turn, True
+
+
+def _read_back(turn: AgentTurn) -> None:
+    """Replace the expressions that were inserted by the times that they became."""
+    turn.refresh_from_db(using=alias(), fields=["next_run_at", "dispatched_at"])
 
 
 def _collided(turn: AgentTurn, error: IntegrityError) -> tuple[AgentTurn, bool]:
@@ -116,6 +122,7 @@ def _collided(turn: AgentTurn, error: IntegrityError) -> tuple[AgentTurn, bool]:
     turn.blocked = True
     with transaction.atomic(using=alias()):
         turn.save(using=alias(), force_insert=True)
+    _read_back(turn)
     return turn, True
 
 
