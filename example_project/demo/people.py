@@ -28,10 +28,11 @@ PEOPLE = (
     Person("admin", "everything", superuser=True),
     Person(
         "rita",
-        f"decide, also in the queue “{QUEUE}”",
+        f"decide, also in the queue “{QUEUE}”, and settle calls in doubt",
         (
             "view_pendinginterrupt",
             "decide_pendinginterrupt",
+            "settle_pendinginterrupt",
             "view_agentturn",
         ),
         in_queue=True,

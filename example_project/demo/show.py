@@ -5,19 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
+from django.urls import reverse
 from django.utils import timezone
 
 from example_project.demo.client import Client
 from example_project.demo.people import PEOPLE, seed_people
 from example_project.demo.processes import Process
 from example_project.demo.stage import FIRST_PORT, Stage, free_port, wait_until
-from example_project.shop.seeds import seed_orders
-from example_project.shop.views import EXAMPLE
+from example_project.shop.seeds import order_to_complain_about, seed_orders
 from hitl_approvals.models import InterruptEvent, PendingInterrupt
 
 LOOK_SECONDS = 1
@@ -101,30 +100,33 @@ class _Events:
         events = InterruptEvent.objects.filter(at__gte=self._since)
         for event in events.exclude(pk__in=self._seen).order_by("at", "sequence"):
             self._seen.add(event.pk)
-            subject = "turn"
-            if event.interrupt_id is not None:
-                row = PendingInterrupt.objects.filter(pk=event.interrupt_id).first()
-                subject = row.tool_name if row else "interrupt"
+            row = PendingInterrupt.objects.filter(pk=event.subject_id).first()
+            subject = f"{row.tool_name}: " if row else ""
             by = f" by {event.actor} ({event.via})" if event.actor_id else ""
-            yield f"{_clock(event.at)}  {subject}: {event.get_type_display()}{by}"
-
-
-def _clock(at: datetime) -> str:
-    return f"{timezone.localtime(at):%H:%M:%S}"
+            clock = f"{timezone.localtime(event.at):%H:%M:%S}"
+            yield f"{clock}  {subject}{event.get_type_display()}{by}"
 
 
 def _leave_something_to_decide(sam: Client, web: Process, worker: Process) -> None:
     """See to it that a refund waits in the queue: an old one, or one asked for now."""
-    waiting = PendingInterrupt.objects.filter(status="pending")
-    if not waiting.exists():
-        sam.start_turn(EXAMPLE, key=f"demo-{time.time_ns()}")
-        wait_until(waiting.exists, web, worker)
+    waiting = PendingInterrupt.objects.filter(
+        status="pending", tool_name="issue_refund"
+    )
+    if waiting.exists():
+        return
+    order = order_to_complain_about()
+    sam.start_turn(
+        f"Order {order} arrived broken. Refund {order.amount} {order.currency} and "
+        "write to the customer.",
+        key=f"demo-{time.time_ns()}",
+    )
+    wait_until(waiting.exists, web, worker)
 
 
 def _explanation(
     stage: Stage, broker: str, tokens: dict[str, str], worker: Process
 ) -> Iterator[str]:
-    admin = f"{stage.address}/admin/"
+    queue = stage.address + reverse("admin:hitl_approvals_pendinginterrupt_changelist")
     yield ""
     yield f"The example is up: {stage.address}/   (Ctrl-C stops everything)"
     yield ""
@@ -132,9 +134,10 @@ def _explanation(
     for person in PEOPLE:
         yield f"  {person.name:<7} {person.name:<9} {person.about}"
     yield ""
-    yield f"1. Log in as rita at {admin} and open “Pending interrupts”:"
-    yield "   the agent waits with a refund and an e-mail. Approve, edit or reject both."
-    yield f"2. As sam, at {stage.address}/, read the agent's answer and ask for more."
+    yield f"1. As rita: {queue}"
+    yield "   The agent waits with a refund and an e-mail. Approve, edit or reject both."
+    yield f"2. As sam: {stage.address}/"
+    yield "   Read the agent's answer, and complain about another order."
     yield f"3. Kill the worker whenever you like: kill -9 -{worker.pid}"
     yield "   Nothing is lost and nothing happens twice. Another worker takes over here."
     yield ""

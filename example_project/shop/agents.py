@@ -73,8 +73,8 @@ def email_customer(order: str, subject: str, body: str) -> str:
 
     Args:
         order: Number of the order.
-        subject: Of the e-mail.
-        body: Of the e-mail, as plain text.
+        subject: What the customer sees first.
+        body: Plain text.
     """
     customer = _order(order).customer
     message = {"to": customer, "order": order, "subject": subject, "body": body}
