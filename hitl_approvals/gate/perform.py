@@ -173,6 +173,10 @@ def _begin(run: Run, call: Call, step: TurnStep | None) -> dict[str, Any] | Open
     run.check_lease()
     values = _approved_values(call, tool)
     if tool.effect == ToolMode.NONE:
+        limit = None if call.interrupt is None else call.interrupt.execute_by
+        if limit is not None and limit <= run.clock.now():
+            # Nothing is written before a reading call, so no statement would ask.
+            return Open.LAPSED
         return _read_only(run, call, tool, values)
     if step is None:
         step = effects.new_step(

@@ -177,7 +177,12 @@ def _lapse_turn(due: Any, turn_id: UUID) -> int:
         moved = (
             rows.turns()
             .filter(pk=turn_id, status=TurnStatus.READY)
-            .update(status=TurnStatus.SUSPENDED, undecided=len(lapsed), blocked=False)
+            .update(
+                status=TurnStatus.SUSPENDED,
+                undecided=len(lapsed),
+                attempts=0,
+                blocked=False,
+            )
         )
         if moved != 1:
             return 0
