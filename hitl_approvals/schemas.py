@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, NotRequired, Required, cast
 
 from jsonschema import Draft202012Validator, FormatChecker
-from jsonschema.exceptions import SchemaError
+from jsonschema.exceptions import SchemaError, ValidationError
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter
 from pydantic.fields import FieldInfo
 from referencing.jsonschema import EMPTY_REGISTRY
@@ -169,7 +169,7 @@ def validate_against(schema: Any, value: JSONValue) -> list[dict[str, str]]:
         return [
             {
                 "loc": canonical.dotted(error.absolute_path),
-                "message": canonical.printable(error.message),
+                "message": canonical.printable(_message(error)),
             }
             for error in islice(validator.iter_errors(value), MAX_ERRORS)
         ]
@@ -187,6 +187,14 @@ def check_schema(schema: Any) -> list[dict[str, str]]:
     except Exception as error:  # noqa: BLE001 - a pattern or number the checker chokes on
         return _unusable(error)
     return []
+
+
+def _message(error: ValidationError) -> str:
+    """Return what is wrong; a long value in front would push it out of sight."""
+    value = repr(error.instance)
+    if len(value) > 60 and error.message.startswith(value):
+        return f"The value{error.message[len(value) :]}"
+    return error.message
 
 
 _FORMATS = FormatChecker()

@@ -668,6 +668,8 @@ def test_a_result_outside_its_annotation_is_written_for_what_it_is():
             {"a": [1, "x"]},
             [("a.1", "'x' is not of type 'integer'")],
         ),
+        ({"maxLength": 2}, "abc", [("", "'abc' is too long")]),
+        ({"maxLength": 2}, "x" * 500, [("", "The value is too long")]),
         ({"format": "date-time"}, "2024-01-01T00:00:00Z", []),
         ({"format": "date-time"}, "2024-01-01T00:00:00", []),
         ({"format": "date-time"}, 5, []),
