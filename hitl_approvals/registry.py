@@ -83,6 +83,8 @@ class Tool(Generic[P, R]):
             "fixed": list(self.fixed),
             "redact": list(self.redact),
             "check_hint": self.check_hint,
+            # The stored schema sorts its properties; people read the signature.
+            "order": list(self.signature.parameters),
         }
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
