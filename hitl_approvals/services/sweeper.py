@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from functools import partial
+from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
@@ -25,7 +26,7 @@ from hitl_approvals.enums import (
     TurnStatus,
 )
 from hitl_approvals.models import AgentTurn, DbNow, db_now_plus
-from hitl_approvals.services import decisions, doubts, rows, threads
+from hitl_approvals.services import decisions, doubts, marks, rows, threads
 from hitl_approvals.services.events import SYSTEM, head, turn_event
 from hitl_approvals.services.suspension import lapse_row
 from hitl_approvals.services.transactions import alias, run_atomic
@@ -63,6 +64,7 @@ def sweep() -> SweepReport:
     report.unblocked = threads.unblock_orphans()
     report.unclaimed = _give_up_on_unclaimed()
     report.announced = _announce()
+    marks.note_sweep(report.as_dict())
     return report
 
 
@@ -226,28 +228,41 @@ def _announce() -> int:
     if hitl_settings.dispatcher == "worker":
         return 0
     owed = _owed().filter(_hint_due()).order_by("next_run_at")
-    return _each(_announce_one, list(owed[:BATCH]))
+    announcer = _Announcer()
+    found = list(owed[:BATCH])
+    return _each(announcer, takewhile(lambda _turn: announcer.heard, found))
 
 
-def _announce_one(turn: AgentTurn) -> bool:
-    seen = rows.turns().filter(
-        pk=turn.pk, status=TurnStatus.READY, dispatched_at=turn.dispatched_at
-    )
+class _Announcer:
+    """Announces owed runs until a hint does not go out.
 
-    def work() -> int:
-        return rows.take(seen) and seen.update(dispatched_at=DbNow())
+    The broker is away for the others too, and waiting for it row by row would keep the
+    next pass from everything else; that pass tries again.
+    """
 
-    if not run_atomic(work):
-        return False
-    failpoints.reach("announce.before_publish")
-    if not dispatchers.wake(turn.pk):
-        return False
-    # Only a hint that went out counts: an unreachable broker must not make the turn
-    # look as if no worker wanted it.
-    rows.turns().filter(pk=turn.pk, status=TurnStatus.READY).update(
-        hints=F("hints") + 1
-    )
-    return True
+    def __init__(self) -> None:
+        self.heard = True
+
+    def __call__(self, turn: AgentTurn) -> bool:
+        seen = rows.turns().filter(
+            pk=turn.pk, status=TurnStatus.READY, dispatched_at=turn.dispatched_at
+        )
+
+        def work() -> int:
+            return rows.take(seen) and seen.update(dispatched_at=DbNow())
+
+        if not run_atomic(work):
+            return False
+        failpoints.reach("announce.before_publish")
+        self.heard = dispatchers.wake(turn.pk)
+        if not self.heard:
+            return False
+        # Only a hint that went out counts: an unreachable broker must not make the
+        # turn look as if no worker wanted it.
+        rows.turns().filter(pk=turn.pk, status=TurnStatus.READY).update(
+            hints=F("hints") + 1
+        )
+        return True
 
 
 def _hints_until_unclaimed() -> int:

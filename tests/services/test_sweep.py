@@ -184,6 +184,21 @@ def test_a_turn_that_is_not_due_blocked_or_suspended_is_not_announced(world, hin
     assert hints == []
 
 
+def test_a_pass_waits_only_once_for_a_broker_that_is_away(world, hints, monkeypatch):
+    owed = [begin_owed([MAIL]) for _ in range(3)]
+    for turn in owed:
+        ago(turn, 60, "dispatched_at")
+    hints.clear()
+    tried = []
+    monkeypatch.setattr(dispatchers, "wake", lambda pk: tried.append(pk) or False)
+
+    assert [services.sweep().announced for _ in range(4)] == [0, 0, 0, 0]
+
+    # One a pass, and not the same one again before its time.
+    assert sorted(tried) == sorted(turn.pk for turn in owed)
+    assert {turn.hints for turn in AgentTurn.objects.all()} == {0}
+
+
 def test_a_claim_starts_the_counting_of_hints_anew(world, hints):
     turn = begin_owed([NOTE])
     AgentTurn.objects.filter(pk=turn.pk).update(hints=4)
