@@ -94,6 +94,7 @@ def check_one_database(
         models.AgentClient,
         models.Delivery,
         models.IdempotencyRecord,
+        models.SweepMark,
     )
     aliases = {model.__name__: router.db_for_write(model) for model in tables}
     if len(set(aliases.values())) == 1:

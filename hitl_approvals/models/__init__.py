@@ -6,6 +6,7 @@ from hitl_approvals.models.events import InterruptEvent
 from hitl_approvals.models.expressions import DbNow, db_now_plus
 from hitl_approvals.models.fields import CanonicalJSONField
 from hitl_approvals.models.interrupts import PendingInterrupt
+from hitl_approvals.models.marks import SweepMark
 from hitl_approvals.models.queues import DEFAULT_QUEUE, ReviewQueue
 from hitl_approvals.models.remote import AgentClient, Delivery, IdempotencyRecord
 from hitl_approvals.models.steps import TurnStep
@@ -22,6 +23,7 @@ __all__ = [
     "InterruptEvent",
     "PendingInterrupt",
     "ReviewQueue",
+    "SweepMark",
     "TurnStep",
     "db_now_plus",
 ]
