@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from hitl_approvals.registry import agent, tool
     from hitl_approvals.types import CallInfo
+    from hitl_approvals.underway import current_call
 
 __version__ = "0.1.0"
 
@@ -38,6 +39,7 @@ _HOME = {
     "tool": "registry",
     "Turn": "agents.function",
     "CallInfo": "types",
+    "current_call": "underway",
     "start_turn": "engine",
     "run_turn": "engine",
     "resume": "engine",
@@ -75,6 +77,7 @@ __all__ = [
     "TurnFailed",
     "agent",
     "allowlist",
+    "current_call",
     "denylist",
     "gate_all_except",
     "gate_only",

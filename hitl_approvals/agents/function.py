@@ -16,10 +16,10 @@ from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import StepKind
 from hitl_approvals.exceptions import InterruptSuspended, PayloadRejected
 from hitl_approvals.gate import Gate
-from hitl_approvals.gate.perform import current_call
 from hitl_approvals.models import PendingInterrupt
 from hitl_approvals.registry import AgentDefinition, Tool, current_gate
 from hitl_approvals.services.run import Run
+from hitl_approvals.underway import current_call
 
 
 class Turn:
@@ -52,7 +52,7 @@ class Turn:
     @property
     def deadline(self) -> datetime | None:
         """Inside a tool: when its call must be over. None elsewhere."""
-        underway = current_call.get()
+        underway = current_call()
         return None if underway is None else underway.deadline
 
     def step(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any
@@ -38,6 +36,7 @@ from hitl_approvals.models import PendingInterrupt, TurnStep
 from hitl_approvals.registry import Tool
 from hitl_approvals.services import effects, transactional
 from hitl_approvals.services.run import Run
+from hitl_approvals.underway import Underway, inside
 
 NOT_RUN = (ToolNotStarted, ConnectionRefusedError)
 """The call certainly never left this process."""
@@ -49,18 +48,6 @@ class Open(Enum):
     DOUBT = "doubt"
     LAPSED = "lapsed"
     LATER = "later"
-
-
-@dataclass(frozen=True, slots=True)
-class Underway:
-    """What a tool may know of the call that it is in."""
-
-    idempotency_key: str
-    deadline: datetime | None
-    interrupt_id: str
-
-
-current_call: ContextVar[Underway | None] = ContextVar("hitl_call", default=None)
 
 
 def answer(run: Run, call: Call) -> dict[str, Any] | Open:
@@ -80,11 +67,11 @@ def answer(run: Run, call: Call) -> dict[str, Any] | Open:
         return _begin(run, call, step)
     if step.status == StepStatus.SUCCEEDED:
         if row is not None and row.status == InterruptStatus.DECIDED:
-            run.resolve_later(row, OutcomeStatus.SUCCEEDED, _may_run(call))
+            run.resolve_later(row, OutcomeStatus.SUCCEEDED, _may_run(call), step.result)
         return _told(call, step)
     if step.status == StepStatus.FAILED:
         if row is not None and row.status == InterruptStatus.DECIDED:
-            run.resolve_later(row, OutcomeStatus.FAILED, _may_run(call))
+            run.resolve_later(row, OutcomeStatus.FAILED, _may_run(call), step.result)
         return _told(call, step)
     if step.status == StepStatus.STARTED:
         return _found_started(run, call, step)
@@ -221,7 +208,7 @@ def _read_only(
         generation=1 if call.interrupt is None else call.interrupt.generation,
     )
     if call.interrupt is not None:
-        run.resolve_later(call.interrupt, outcome, _may_run(call))
+        run.resolve_later(call.interrupt, outcome, _may_run(call), result)
     return _told(call, step)
 
 
@@ -262,11 +249,15 @@ def _effectful(
     step: TurnStep,
 ) -> dict[str, Any] | Open:
     timeout = tool.timeout or hitl_settings.timeout
+    # An earlier attempt may have landed: whatever becomes of this one, the call as a
+    # whole can no longer be said not to have started.
+    tried_before = step.status == StepStatus.STARTED and step.fence != run.fence
     gate_passed = time.monotonic()
     effects.start(run, step, timeout=timeout)
     if time.monotonic() - gate_passed > timeout.total_seconds():
         # This process slept so long that others may think the call is over.
-        effects.not_started(run, step, "The process was paused before the call.")
+        if not tried_before:
+            effects.not_started(run, step, "The process was paused before the call.")
         return Open.LATER
     deadline = run.clock.now() + timeout
     try:
@@ -283,7 +274,10 @@ def _effectful(
             for_operator(error),
         )
     except NOT_RUN as error:
-        effects.not_started(run, step, for_operator(error))
+        if tried_before:
+            step.error = for_operator(error)
+        else:
+            effects.not_started(run, step, for_operator(error))
         return Open.LATER
     except (InterruptSuspended, RunError):
         raise
@@ -379,8 +373,5 @@ def _called(
         deadline=deadline,
         interrupt_id=str(step.interrupt_id or "") if step is not None else "",
     )
-    token = current_call.set(underway)
-    try:
+    with inside(underway):
         return tool.function(**values)
-    finally:
-        current_call.reset(token)

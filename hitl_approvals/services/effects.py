@@ -205,7 +205,7 @@ def record(
         if (
             interrupt is not None
             and event is not None
-            and not move_to_resolved(interrupt, event, outcome)
+            and not move_to_resolved(interrupt, event, outcome, result)
         ):
             raise _Late
         moved = (

@@ -38,6 +38,7 @@ class Resolution:
     interrupt: PendingInterrupt
     outcome: OutcomeStatus
     digest_run: str = ""
+    result: Any = None
 
 
 @dataclass(slots=True)
@@ -83,11 +84,15 @@ class Run:
         return step
 
     def resolve_later(
-        self, interrupt: PendingInterrupt, outcome: OutcomeStatus, digest_run: str = ""
+        self,
+        interrupt: PendingInterrupt,
+        outcome: OutcomeStatus,
+        digest_run: str = "",
+        result: Any = None,
     ) -> None:
         """Resolve a refusal, an expiry or an answer in the next fenced write."""
         if all(one.interrupt.pk != interrupt.pk for one in self.resolutions):
-            self.resolutions.append(Resolution(interrupt, outcome, digest_run))
+            self.resolutions.append(Resolution(interrupt, outcome, digest_run, result))
 
 
 def load(run: Run) -> None:
@@ -154,7 +159,7 @@ def flushed(run: Run, *more: TurnStep) -> None:
 def _resolve(run: Run, one: Resolution) -> InterruptEvent:
     row = one.interrupt
     event = resolved_event(run, row, one.outcome, one.digest_run)
-    if not move_to_resolved(row, event, one.outcome):
+    if not move_to_resolved(row, event, one.outcome, one.result):
         raise LeaseLost
     return event
 
@@ -175,7 +180,7 @@ def resolved_event(
 
 
 def move_to_resolved(
-    row: PendingInterrupt, event: InterruptEvent, outcome: OutcomeStatus
+    row: PendingInterrupt, event: InterruptEvent, outcome: OutcomeStatus, result: Any
 ) -> bool:
     """Move `decided → resolved` if the row is still as it was read."""
     return (
@@ -190,6 +195,7 @@ def move_to_resolved(
             status=InterruptStatus.RESOLVED,
             resolved_at=DbNow(),
             outcome_status=outcome,
+            outcome=result,
             **head(event),
         )
         == 1

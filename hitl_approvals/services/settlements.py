@@ -9,7 +9,8 @@ from uuid import UUID
 from django.core.exceptions import ValidationError
 from django.db.models import Case, F, Value, When
 
-from hitl_approvals import failpoints, permissions
+from hitl_approvals import canonical, failpoints, permissions
+from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import (
     DecisionType,
     EventType,
@@ -20,6 +21,7 @@ from hitl_approvals.enums import (
 )
 from hitl_approvals.exceptions import InterruptNotFound, TransitionNotAllowed
 from hitl_approvals.models import DbNow, PendingInterrupt, db_now_plus
+from hitl_approvals.registry import registry
 from hitl_approvals.services import rows
 from hitl_approvals.services.events import actor_of, head, interrupt_event
 from hitl_approvals.services.transactions import alias, run_atomic
@@ -66,6 +68,7 @@ def settle(
         InterruptNotFound: No such row, or it may not be seen.
         ReviewerNotAllowed: The right to settle is missing.
         TransitionNotAllowed: It is not in doubt, or may not run again (yet).
+        PayloadRejected: The result is not what the tool returns; nothing was recorded.
     """
     if answer not in _EVENT:
         raise ValueError(f"A doubt is settled by {', '.join(_EVENT)}; got {answer!r}.")
@@ -79,6 +82,8 @@ def settle(
         )
     if answer == "run_again":
         _require_may_run_again(row)
+    if answer == "happened":
+        _require_fits(row, result)
     actor = actor_of(by, via)
     now: datetime = row.db_now  # type: ignore[attr-defined]
     limit = time_to_start(row) if answer == "run_again" else None
@@ -105,16 +110,21 @@ def settle(
                 status=InterruptStatus.IN_DOUBT,
                 events_count=row.events_count,
             )
-            .update(**_columns(row, answer, limit, by, actor), **head(event))
+            .update(
+                **_columns(row, answer, limit, by, actor),
+                **({"outcome": result} if answer == "happened" else {}),
+                **head(event),
+            )
         )
         if moved != 1:
             raise TransitionNotAllowed("Somebody settled this just now.")
         if answer == "happened":
             rows.steps().filter(
-                turn=row.turn_id, interrupt=row.pk, status=StepStatus.UNKNOWN
-            ).filter(generation=row.generation).update(
-                status=StepStatus.SUCCEEDED, result=result, finished_at=DbNow()
-            )
+                turn=row.turn_id,
+                interrupt=row.pk,
+                generation=row.generation,
+                status=StepStatus.UNKNOWN,
+            ).update(status=StepStatus.SUCCEEDED, result=result, finished_at=DbNow())
         event.save(using=alias(), force_insert=True)
         failpoints.reach("settle.before_commit")
 
@@ -138,6 +148,22 @@ def _read(interrupt_id: UUID | str) -> PendingInterrupt:
     if row is None:
         raise InterruptNotFound
     return row
+
+
+def _require_fits(row: PendingInterrupt, result: Any) -> None:
+    """Check a result that a person typed as the tool's own results are checked.
+
+    Raises:
+        PayloadRejected: It is not JSON, too large, or not of the tool's return type.
+    """
+    canonical.dumps(
+        result,
+        max_bytes=hitl_settings.max_payload_bytes,
+        max_depth=hitl_settings.max_depth,
+    )
+    tool = registry.tools.get(row.tool_name)
+    if tool is not None:
+        tool.signature.load_result(result)
 
 
 def _needs_decision(row: PendingInterrupt, answer: Answer) -> bool:

@@ -68,7 +68,9 @@ def run_body(
         if (
             interrupt is not None
             and event is not None
-            and not move_to_resolved(interrupt, event, OutcomeStatus.SUCCEEDED)
+            and not move_to_resolved(
+                interrupt, event, OutcomeStatus.SUCCEEDED, step.result
+            )
         ):
             raise LeaseLost
         written = flush(run, step)

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.docs.blocks import README, Block, blocks_of
 from tests.docs.project import Site
+
+_CHECK = """
+import os, sys
+from django.core.management import execute_from_command_line
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "shop.settings")
+sys.stderr = sys.stdout  # where the checks print
+execute_from_command_line(sys.argv)
+"""
 
 REVIEW = """
 from django.contrib.auth.models import Permission, User
@@ -36,7 +46,19 @@ def test_readme_installs_the_app_and_its_refund_runs_once(site: Site) -> None:
     site.execute([*blocks, Block("after the README", 1, "python", REVIEW)])
 
 
-def test_readme_leaves_nothing_for_the_system_checks_to_warn_of(site: Site) -> None:
-    printed = site.manage("check", "--database", "default", "--fail-level", "WARNING")
+def test_readme_leaves_only_the_sqlite_options_for_the_system_checks(
+    site: Site,
+) -> None:
+    printed = site.run("-W", "ignore", "-c", _CHECK, "check", "--database", "default")
 
-    assert "no issues" in printed
+    assert re.findall(r"hitl_approvals\.[EW]\d+", printed) == ["hitl_approvals.W001"]
+
+
+def test_readme_installs_the_app_in_under_thirty_lines() -> None:
+    text = README.read_text()
+    section = text[text.index("## Install it") : text.index("Then `python manage.py")]
+    visible = re.sub(r"<!--.*?-->", "", section, flags=re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", visible, flags=re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines() if line.strip()]
+
+    assert 20 < len(lines) < 30

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from hitl_approvals import ToolNotStarted
 from hitl_approvals.models import AgentTurn, DbNow, TurnStep, db_now_plus
 from tests.support.agents import call
 from tests.support.turns import (
@@ -196,3 +197,20 @@ def test_an_error_of_a_lookup_call_is_looked_up_not_repeated(world):
     assert resume(turn) == "completed"
     assert world.names() == ["order"]
     assert turn.output[0]["content"] == "found"
+
+
+@pytest.mark.parametrize(
+    "refused", [ToolNotStarted("down"), ConnectionRefusedError("down")]
+)
+def test_a_refused_retry_does_not_forget_that_the_first_attempt_may_have_landed(
+    world, refused
+):
+    world.plan("transfer", acts_then_raises(TimeoutError("read")), raises(refused))
+    turn = begin([TRANSFER])
+
+    assert decide_and_resume(turn) == "ready"
+    assert resume(turn) == "ready"
+    assert step_statuses(turn) == ["started"]
+    assert "down" in turn.last_error
+    assert resume(turn) == "completed"
+    assert len(set(world.keys)) == 1
