@@ -36,7 +36,7 @@ from tests.workspace import ROOT, remove_abandoned_files, run_name
 
 COVERAGE_DATA = ROOT / ".artifacts" / "coverage" / "data"
 """Every process adds an ending of its own to this name."""
-DATABASE_FREE = ("tests/architecture", "tests/unit")
+DATABASE_FREE = ("tests/architecture", "tests/docs", "tests/model", "tests/unit")
 """Tests that no database can change: they run once, on SQLite."""
 SUITE_SECONDS = 480
 """What the whole run may take on two cores."""
