@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 import pytest
-from django.conf import settings
 
 from example_project.demo import pauses
+from tests.e2e.databases import on_postgresql
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def environment(redis_url: str) -> dict[str, str]:
         "DJANGO_SETTINGS_MODULE": "example_project.settings",
         "REDIS_URL": redis_url,
     }
-    if settings.DATABASES["default"]["ENGINE"].endswith("postgresql"):
+    if on_postgresql():
         named["DATABASE_URL"] = (
             os.environ.get("HITL_TEST_POSTGRES_URL")
             or "postgresql://postgres@127.0.0.1:5432/postgres"

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from example_project.demo.fresh_database import fresh_database
 from example_project.demo.stage import HOST, free_port
+from tests.e2e.databases import once
 from tests.workspace import ROOT
 
 SECONDS = 30
 
 pytestmark = [
+    once,
     pytest.mark.e2e,
     pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc"),
 ]
@@ -45,32 +46,32 @@ def test_demo_explains_itself_and_leaves_nothing_behind(
     del environment["REDIS_URL"]
     environment["EXAMPLE_DATA"] = str(tmp_path)
 
-    with (
-        fresh_database(environment.get("DATABASE_URL")) as database,
-        subprocess.Popen(
-            [sys.executable, "manage.py", "demo", f"--port={port}"],
-            cwd=ROOT,
-            env=environment | database,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        ) as demo,
-    ):
-        assert demo.stdout is not None
-        told = ""
-        for line in demo.stdout:
-            told += line
-            if "kept for the next time" in line:
-                break
-        page = HTTPConnection(HOST, port, timeout=SECONDS)
-        page.request("GET", "/")
-        status = page.getresponse().status
-        page.close()
-        running = processes_of(tmp_path)
-        # As the terminal does it: to everybody in the foreground.
-        os.killpg(demo.pid, signal.SIGINT)
-        told += demo.communicate(timeout=SECONDS)[0]
+    with subprocess.Popen(
+        [sys.executable, "manage.py", "demo", f"--port={port}"],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as demo:
+        try:
+            assert demo.stdout is not None
+            told = ""
+            for line in demo.stdout:
+                told += line
+                if "kept for the next time" in line:
+                    break
+            page = HTTPConnection(HOST, port, timeout=SECONDS)
+            page.request("GET", "/")
+            status = page.getresponse().status
+            page.close()
+            running = processes_of(tmp_path)
+            # As the terminal does it: to everybody in the foreground.
+            os.killpg(demo.pid, signal.SIGINT)
+            told += demo.communicate(timeout=SECONDS)[0]
+        finally:
+            demo.terminate()
 
     assert status == 200
     assert re.search(r"rita +rita", told), told

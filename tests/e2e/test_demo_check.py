@@ -7,9 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from django.conf import settings
 
 from example_project.demo import pauses
+from tests.e2e.databases import once
 from tests.workspace import ROOT
 
 SECONDS = 60
@@ -41,7 +41,10 @@ def counts(output: str) -> tuple[int, ...]:
     return tuple(map(int, line.groups()))
 
 
-@pytest.mark.parametrize("point", pauses.POINTS)
+@pytest.mark.parametrize(
+    "point",
+    [pauses.AFTER_COMMIT, pytest.param(pauses.BEFORE_COMMIT, marks=once)],
+)
 def test_refund_is_made_once_by_workers_that_are_killed_twice(
     environment: dict[str, str], point: str
 ) -> None:
@@ -52,10 +55,7 @@ def test_refund_is_made_once_by_workers_that_are_killed_twice(
     assert seconds < SECONDS
 
 
-@pytest.mark.skipif(
-    settings.DATABASES["default"]["ENGINE"].endswith("postgresql"),
-    reason="what is counted, and how, is the same on every database",
-)
+@once
 def test_whatever_is_broken_shows_in_the_counts_and_in_the_exit_code(
     environment: dict[str, str],
 ) -> None:
