@@ -18,9 +18,6 @@ from hitl_approvals.exceptions import PayloadRejected
 from hitl_approvals.models import PendingInterrupt
 from hitl_approvals.registry import registry
 
-STORED: dict[str, Any] = {"max_bytes": None, "max_depth": 200}
-"""What was accepted once is read whatever the site's limits are now."""
-
 WIDE = 60
 """Longer texts take the type's column too."""
 
@@ -104,7 +101,7 @@ def read(row: PendingInterrupt, *, text: str | None = None) -> CallArguments:
     given: Any = {}
     intact = False
     try:
-        given = canonical.loads(stored or "", **STORED)
+        given = canonical.stored(stored)
         intact = isinstance(given, dict) and (
             text is not None or canonical.digest(stored or "") == row.args_digest
         )
@@ -125,6 +122,11 @@ def read(row: PendingInterrupt, *, text: str | None = None) -> CallArguments:
         intact=intact,
         digest=row.args_digest,
     )
+
+
+def read_last(row: PendingInterrupt) -> CallArguments:
+    """Return the arguments that may run or ran: the edited ones, if there are any."""
+    return read(row, text=row.decision_args_text)
 
 
 def table(arguments: CallArguments) -> ArgumentTable:

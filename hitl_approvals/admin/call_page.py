@@ -61,6 +61,7 @@ class CallPage:
     table: ArgumentTable | None
     json: SafeString | None
     digest: str
+    full_digest: str
     asked: SafeString | None
     requester: SafeString | None
     claim: SafeString | None
@@ -84,6 +85,10 @@ class CallPage:
 def read_page(desk: DeskAdmin, row: PendingInterrupt, now: datetime) -> CallPage:
     """Gather what the page of an interrupt shows."""
     call = arguments.read(row)
+    # What may have run is what was approved, not what was proposed.
+    in_doubt = row.status == InterruptStatus.IN_DOUBT
+    shown = arguments.read_last(row) if in_doubt else call
+    digest = row.decision_digest if in_doubt and row.decision else row.args_digest
     redactor = call.redactor()
     context = row.context if isinstance(row.context, Mapping) else {}
     policy = row.policy if isinstance(row.policy, Mapping) else {}
@@ -102,9 +107,10 @@ def read_page(desk: DeskAdmin, row: PendingInterrupt, now: datetime) -> CallPage
         tool=show(row.tool_name, limit=80, one_line=True).html,
         summary=_summary(row.tool_description),
         head=head,
-        table=None if question else arguments.table(call),
-        json=None if question else _json(call),
-        digest=_short(row.args_digest),
+        table=None if question else arguments.table(shown),
+        json=None if question else _json(shown),
+        digest=_short(digest),
+        full_digest=digest,
         asked=conversation.asked(context.get("asked"), redactor),
         requester=head.requester,
         claim=conversation.quoted(context.get("agent_reason"), redactor),

@@ -28,6 +28,7 @@ class InterruptEventAdmin(DeskAdmin):
     paginator = CappedPaginator
     search_fields = ("subject_id",)
     search_help_text = _("Id of an interrupt or a turn, or the exact name of a person.")
+    show_facets = admin.ShowFacets.NEVER
     sortable_by = ()
     fields = (
         "type",

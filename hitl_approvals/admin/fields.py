@@ -12,6 +12,7 @@ from datetime import date, datetime
 from typing import Any
 
 from django.utils import timezone
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from hitl_approvals import canonical
@@ -27,7 +28,7 @@ from hitl_approvals.admin.shapes import (
     TEXT,
     Shape,
 )
-from hitl_approvals.admin.text import plain, visible
+from hitl_approvals.admin.text import plain, show, visible
 from hitl_approvals.admin.values import json_text, scalar_text
 
 LINE, AREA, JSON, RADIOS, SELECT, DAY, MINUTE = (
@@ -80,6 +81,12 @@ class Field:
         return plain(self.name) or _("answer")
 
     @property
+    def about(self) -> SafeString | None:
+        """What the schema says of it; an agent may have written that."""
+        text = self.shape.description
+        return show(text, limit=400).html if text else None
+
+    @property
     def options(self) -> list[tuple[str, str, bool]]:
         """Value, label and whether it is chosen, for radios and selects."""
         found = [
@@ -97,8 +104,23 @@ class Field:
         """Say what leaving the argument out means."""
         if self.shape.default is MISSING:
             return _("leave out; the tool decides")
-        default = plain(json_text(self.shape.default, indent=None), 40)
-        return _("leave out; the tool then uses %s") % default
+        return _("leave out; the tool then uses %s") % self._default
+
+    @property
+    def absent_words(self) -> str:
+        """Say what the agent's leaving the argument out means."""
+        if self.shape.default is MISSING:
+            return _("The agent left it out; the tool decides.")
+        return _("The agent left it out; the tool then uses %s.") % self._default
+
+    @property
+    def rows(self) -> int:
+        """How high a text field should be for what is in it."""
+        return min(max(self.raw.count("\n") + 2, 3), 14)
+
+    @property
+    def _default(self) -> str:
+        return plain(json_text(self.shape.default, indent=None), 40)
 
     @property
     def may_be_null(self) -> bool:
@@ -119,7 +141,9 @@ class Field:
     @property
     def changed(self) -> bool:
         """Whether what is in the form differs from how it was rendered first."""
-        return self._initial != (self.raw, self.null, self.omit)
+        if self._initial == (self.raw, self.null, self.omit):
+            return False
+        return self.widget != MINUTE or not self._same_minute()
 
     def load(self, value: Any) -> None:
         """Put a value into the field."""
@@ -137,7 +161,7 @@ class Field:
     def value(self) -> Any:
         """Return the value, or MISSING; what is wrong with it stands in `errors`."""
         self.errors = []
-        if not self.changed or (self.widget == MINUTE and self._same_minute()):
+        if not self.changed:
             if self.original is MISSING and self.required:
                 self.errors = [self._needed()]
             return self.original
@@ -179,7 +203,7 @@ class Field:
         choices = self._choices()
         if self.raw.isdecimal() and int(self.raw[:6]) < len(choices):
             return choices[int(self.raw[:6])]
-        if self.raw == "" and not self.required:
+        if self.raw == "" and self.original is MISSING and not self.required:
             return MISSING
         raise parsing.Unreadable(_("Choose one."))
 
@@ -207,7 +231,7 @@ class Field:
         if self.widget == JSON:
             return json_text(value)
         if self.widget == MINUTE:
-            return parsing.local_minute(value).isoformat()
+            return parsing.local_minute(value).isoformat(timespec="minutes")
         return value if isinstance(value, str) else scalar_text(value)
 
     def _choice_of(self, value: Any) -> str:

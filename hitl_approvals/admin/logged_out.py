@@ -7,6 +7,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
+from hitl_approvals.admin import parsing
 from hitl_approvals.admin.base import DeskAdmin
 from hitl_approvals.admin.text import plain, val
 
@@ -16,7 +17,7 @@ _OWN = ("csrfmiddlewaretoken", "key", "revision", "step", "decision")
 def logged_out(desk: DeskAdmin, request: HttpRequest, back: str) -> HttpResponse:
     """Show what was posted, so that it can be copied; reads no row."""
     typed = [
-        (plain(name, 40), val(value))
+        (plain(name, 40), val(parsing.lines(value)))
         for name, value in request.POST.items()
         if name not in _OWN and isinstance(value, str) and value.strip()
     ]

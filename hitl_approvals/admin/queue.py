@@ -34,7 +34,6 @@ _HEAVY = (
     "args",
     "args_schema",
     "context",
-    "decision_args_text",
     "decision_value",
     "outcome",
     "response_schema",

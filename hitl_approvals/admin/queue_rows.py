@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from hitl_approvals.admin import arguments, history, values
-from hitl_approvals.admin.text import hidden_note, plain, show
+from hitl_approvals.admin.text import plain, show
 from hitl_approvals.admin.times import Left, left, moment, span
 from hitl_approvals.enums import InterruptKind, InterruptStatus
 from hitl_approvals.models import AgentTurn, PendingInterrupt
@@ -140,7 +140,7 @@ def _question(row: PendingInterrupt) -> tuple[SafeString, str]:
 
 def _pairs(row: PendingInterrupt, tally: values.Tally) -> tuple[SafeString, str]:
     """Return name and value pairs in schema order, while they fit."""
-    call = arguments.read(row)
+    call = arguments.read_last(row)
     room, parts = ROOM, []
     names = [name for name in call.order if name in call.given]
     for name in names:
@@ -152,13 +152,14 @@ def _pairs(row: PendingInterrupt, tally: values.Tally) -> tuple[SafeString, str]
                 6,
             )
         else:
-            html, size = values.brief(call.given[name], max(min(room, 90), 24))
+            html, size = values.brief(call.given[name], max(min(room, 90), 40))
             _count_hidden(call.given[name], tally)
-        parts.append((show(name, limit=60, one_line=True).html, html))
+        css = "desk-pair-long" if size > 50 else ""
+        parts.append((css, show(name, limit=60, one_line=True).html, html))
         room -= size + len(name) + 3
     pairs = format_html_join(
         " ",
-        '<span class="desk-pair"><span class="desk-k">{}</span> {}</span>',
+        '<span class="desk-pair {}"><span class="desk-k">{}</span> {}</span>',
         parts,
     )
     rest = len(names) - len(parts)
@@ -194,7 +195,10 @@ def _sub(
         who = plain(row.decided_by_label) if row.decided_by_label else _("nobody")
         facts.append(format_html("{}; {}", _("by %s") % who, history.since(row)))
     if tally.hidden:
-        facts.append(format_html("{}", hidden_note(tally.hidden, tally.turning)))
+        holds = ngettext(
+            "%d invisible character", "%d invisible characters", tally.hidden
+        )
+        facts.append(format_html("{}", holds % tally.hidden))
     return format_html_join(" · ", "{}", ((one,) for one in facts)) if facts else None
 
 
