@@ -6,11 +6,12 @@ ready and without settings.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hitl_approvals.agents.function import Turn
+    from hitl_approvals.agents.turn import Turn
     from hitl_approvals.decisions import Approve, Decision, Edit, Reject, Respond
     from hitl_approvals.engine import resume, run_turn, start_turn
     from hitl_approvals.exceptions import (
@@ -37,7 +38,7 @@ __version__ = "0.1.0"
 _HOME = {
     "agent": "registry",
     "tool": "registry",
-    "Turn": "agents.function",
+    "Turn": "agents.turn",
     "CallInfo": "types",
     "current_call": "underway",
     "start_turn": "engine",
@@ -94,9 +95,27 @@ def __getattr__(name: str) -> Any:
         home = _HOME[name]
     except KeyError:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    if home == "engine" and not _models_are_ready():
+        return _later(name)
     value = getattr(import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value
+
+
+def _models_are_ready() -> bool:
+    from django.apps import apps
+
+    return apps.models_ready
+
+
+def _later(name: str) -> Callable[..., Any]:
+    """Stand for a function of the engine where the rows cannot be imported yet."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return getattr(import_module(f"{__name__}.engine"), name)(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    return call
 
 
 def __dir__() -> list[str]:
