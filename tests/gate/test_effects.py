@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from hitl_approvals import ToolFailed, ToolNotStarted, services
-from hitl_approvals.gate.perform import current_call
+from hitl_approvals import ToolFailed, ToolNotStarted, current_call, services
 from hitl_approvals.models import AgentTurn, DbNow, TurnStep
 from tests.support.agents import CardDeclined, call
 from tests.support.turns import (
@@ -246,7 +245,7 @@ def test_a_tool_can_read_its_key_and_its_deadline(world, make_agent):
     seen = []
 
     def look():
-        seen.append(current_call.get())
+        seen.append(current_call())
 
     world.plan("mail", acts_then(look))
     turn = begin([MAIL])
@@ -256,7 +255,7 @@ def test_a_tool_can_read_its_key_and_its_deadline(world, make_agent):
     assert underway.idempotency_key == steps(turn)[0].idempotency_key
     assert underway.interrupt_id == str(only(turn).pk)
     assert underway.deadline is not None
-    assert current_call.get() is None
+    assert current_call() is None
 
 
 def test_a_process_that_slept_past_the_timeout_does_not_start_the_call(

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 from django.contrib.auth.models import Group
 
-from hitl_approvals import Turn, agent, tool
-from hitl_approvals.gate.perform import current_call
+from hitl_approvals import Turn, agent, current_call, tool
 from hitl_approvals.registry import Tool
 from tests.support.world import world
 
@@ -75,7 +74,7 @@ def book(name: str) -> Any:
 @tool(name="transfer", effect="idempotent", retention=3600)
 def transfer(to: str) -> Any:
     """Transfer under the key that the other side honors."""
-    underway = current_call.get()
+    underway = current_call()
     assert underway is not None
     world.keys.append(underway.idempotency_key)
     return world.act("transfer", to=to)
@@ -84,7 +83,7 @@ def transfer(to: str) -> Any:
 @tool(name="order", effect="lookup", lookup=look_for)
 def order(item: str) -> Any:
     """Order something at a shop that can be asked afterwards."""
-    underway = current_call.get()
+    underway = current_call()
     assert underway is not None
     world.keys.append(underway.idempotency_key)
     return world.act("order", item=item)
