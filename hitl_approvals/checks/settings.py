@@ -1,4 +1,4 @@
-"""System checks: what cannot work is an error, what will surprise is a warning."""
+"""Checks of the `HITL_APPROVALS` dict and of Django's own settings that we need."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.conf import settings
-from django.core import checks
-from django.core.checks import CheckMessage, Error, Tags, register
-from django.db import connections, router
+from django.core.checks import CheckMessage, Error, register
 
 from hitl_approvals.conf import DEFAULTS, hitl_settings
 from hitl_approvals.dispatchers import NAMES
@@ -74,68 +72,5 @@ def check_time_zone(
             "hitl_approvals needs USE_TZ = True.",
             hint="Leases and time limits are compared with the database's UTC clock.",
             id="hitl_approvals.E001",
-        )
-    ]
-
-
-@register()
-def check_one_database(
-    app_configs: Sequence[AppConfig] | None, **kwargs: Any
-) -> list[CheckMessage]:
-    """Our rows change together, so they must live in one database."""
-    from hitl_approvals import models
-
-    tables = (
-        models.AgentTurn,
-        models.PendingInterrupt,
-        models.TurnStep,
-        models.InterruptEvent,
-        models.ReviewQueue,
-        models.AgentClient,
-        models.Delivery,
-        models.IdempotencyRecord,
-        models.SweepMark,
-    )
-    aliases = {model.__name__: router.db_for_write(model) for model in tables}
-    if len(set(aliases.values())) == 1:
-        return []
-    places = ", ".join(f"{name} in {alias!r}" for name, alias in aliases.items())
-    return [
-        Error(
-            f"The tables of hitl_approvals must share one database: {places}.",
-            hint="Route the whole app label `hitl_approvals` to one alias.",
-            id="hitl_approvals.E002",
-        )
-    ]
-
-
-@register(Tags.database)
-def check_database(
-    app_configs: Sequence[AppConfig] | None,
-    databases: Sequence[str] | None = None,
-    **kwargs: Any,
-) -> list[CheckMessage]:
-    """Warn of database settings that lose time or durability."""
-    from hitl_approvals.models import AgentTurn
-
-    alias = router.db_for_write(AgentTurn)
-    if alias not in (databases or ()):
-        return []
-    connection = connections[alias]
-    if connection.vendor != "sqlite":
-        return []
-    mode = str(connection.settings_dict["OPTIONS"].get("transaction_mode") or "")
-    if mode.upper() in ("IMMEDIATE", "EXCLUSIVE"):
-        return []
-    return [
-        checks.Warning(
-            "SQLite runs without transaction_mode IMMEDIATE.",
-            hint=(
-                "Set OPTIONS = {'transaction_mode': 'IMMEDIATE', 'timeout': 20, "
-                "'init_command': 'PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;'}; "
-                "without it, your own read-then-write transactions fail with "
-                "“database is locked” while workers run."
-            ),
-            id="hitl_approvals.W001",
         )
     ]

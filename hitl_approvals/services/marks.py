@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import platform
+from collections.abc import Mapping
 from datetime import timedelta
 
 from django.db import DatabaseError, IntegrityError, transaction
@@ -39,7 +40,7 @@ def note_sweep(moved: dict[str, int]) -> bool:
         return False
 
 
-def _note(report: dict[str, object]) -> bool:
+def _note(report: Mapping[str, object]) -> bool:
     seen = _mark().values_list("swept_at", flat=True).first()
     if seen is None:
         return _first(report)
@@ -55,7 +56,7 @@ def _note(report: dict[str, object]) -> bool:
     return run_atomic(work)
 
 
-def _first(report: dict[str, object]) -> bool:
+def _first(report: Mapping[str, object]) -> bool:
     try:
         with transaction.atomic(using=alias()):
             mark = SweepMark(name=SWEEPER, swept_at=DbNow(), report=report)

@@ -1,0 +1,74 @@
+"""Checks of where our tables are and of how their database is set up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.apps import AppConfig
+from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.checks import Warning as CheckWarning
+from django.db import connections, router
+
+
+@register()
+def check_one_database(
+    app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> list[CheckMessage]:
+    """Our rows change together, so they must live in one database."""
+    from hitl_approvals import models
+
+    tables = (
+        models.AgentTurn,
+        models.PendingInterrupt,
+        models.TurnStep,
+        models.InterruptEvent,
+        models.ReviewQueue,
+        models.AgentClient,
+        models.Delivery,
+        models.IdempotencyRecord,
+        models.SweepMark,
+    )
+    aliases = {model.__name__: router.db_for_write(model) for model in tables}
+    if len(set(aliases.values())) == 1:
+        return []
+    places = ", ".join(f"{name} in {alias!r}" for name, alias in aliases.items())
+    return [
+        Error(
+            f"The tables of hitl_approvals must share one database: {places}.",
+            hint="Route the whole app label `hitl_approvals` to one alias.",
+            id="hitl_approvals.E002",
+        )
+    ]
+
+
+@register(Tags.database)
+def check_database(
+    app_configs: Sequence[AppConfig] | None,
+    databases: Sequence[str] | None = None,
+    **kwargs: Any,
+) -> list[CheckMessage]:
+    """Warn of database settings that lose time or durability."""
+    from hitl_approvals.models import AgentTurn
+
+    alias = router.db_for_write(AgentTurn)
+    if alias not in (databases or ()):
+        return []
+    connection = connections[alias]
+    if connection.vendor != "sqlite":
+        return []
+    mode = str(connection.settings_dict["OPTIONS"].get("transaction_mode") or "")
+    if mode.upper() in ("IMMEDIATE", "EXCLUSIVE"):
+        return []
+    return [
+        CheckWarning(
+            "SQLite runs without transaction_mode IMMEDIATE.",
+            hint=(
+                "Set OPTIONS = {'transaction_mode': 'IMMEDIATE', 'timeout': 20, "
+                "'init_command': 'PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;'}; "
+                "without it, your own read-then-write transactions fail with "
+                "“database is locked” while workers run."
+            ),
+            id="hitl_approvals.W001",
+        )
+    ]
