@@ -311,7 +311,11 @@ def not_started(run: Run, step: TurnStep, error: str) -> None:
         turn = rows.turns().filter(pk=run.turn.pk)
         turn.update(hints=F("hints"))
         closed = turn.get().status in FINAL
-        if closed and interrupt is not None:
+        own = rows.steps().filter(
+            pk=step.pk, status=StepStatus.STARTED, fence=run.fence
+        )
+        # Not if a successor repeats the call by now: that one may be under way.
+        if closed and interrupt is not None and own.exists():
             event = interrupt_event(
                 interrupt,
                 EventType.CANCELLED,
@@ -335,9 +339,7 @@ def not_started(run: Run, step: TurnStep, error: str) -> None:
             )
             if moved:
                 event.save(using=alias(), force_insert=True)
-        rows.steps().filter(
-            pk=step.pk, status=StepStatus.STARTED, fence=run.fence
-        ).update(status=StepStatus.NOT_STARTED, error=error)
+        own.update(status=StepStatus.NOT_STARTED, error=error)
 
     run_atomic(work, durable=True)
     step.status, step.error = StepStatus.NOT_STARTED, error
