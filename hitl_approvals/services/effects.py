@@ -271,6 +271,8 @@ def _late_result(run: Run, step: TurnStep, status: StepStatus) -> None:
         return
 
     def work() -> None:
+        # Whoever closes the turn reads the chains while it holds the turn's row.
+        rows.turns().filter(pk=run.turn.pk).update(hints=F("hints"))
         fresh = rows.interrupts().get(pk=interrupt_id)
         event = interrupt_event(
             fresh,

@@ -13,7 +13,7 @@ from django.db.models import F, Q, QuerySet
 
 from hitl_approvals import canonical, dispatchers, failpoints
 from hitl_approvals.conf import hitl_settings
-from hitl_approvals.enums import EventType, TurnStatus
+from hitl_approvals.enums import EventType, InterruptStatus, TurnStatus
 from hitl_approvals.exceptions import KeyReused, LeaseLost, PayloadRejected
 from hitl_approvals.models import AgentTurn, DbNow, db_now_plus
 from hitl_approvals.services import rows, threads
@@ -337,9 +337,13 @@ def _end(run: Run, status: TurnStatus, type_: EventType, **changes: Any) -> Turn
         )
         resolving = {one.interrupt.pk for one in run.resolutions}
         written = flush(run)
-        written += cancel_leftovers(
-            [row for row in run.interrupts.values() if row.pk not in resolving], at=at
-        )
+        left = [
+            row.pk
+            for row in run.interrupts.values()
+            if row.status == InterruptStatus.DECIDED and row.pk not in resolving
+        ]
+        # Read anew: a late result may have made a chain longer since the run began.
+        written += cancel_leftovers(rows.interrupts().filter(pk__in=left), at=at)
         rows.events().bulk_create([*written, event])
         threads.unblock_oldest(run.turn.thread_key)
         failpoints.reach("end.before_commit")
