@@ -46,7 +46,7 @@ def edited(
             changes.append(
                 f"{name} from {json.dumps(proposed[name])} to {json.dumps(ran[name])}"
             )
-    why = f" Reason: {reason}" if reason else ""
+    why = f" Reason: {json.dumps(reason, ensure_ascii=False)}." if reason else ""
     return (
         f"A reviewer changed this call before it ran: {'; '.join(changes)}.{why} "
         f"It ran with {json.dumps(ran, ensure_ascii=False)} instead of your arguments; "

@@ -11,8 +11,11 @@ from uuid import UUID
 class Person(Protocol):
     """What we need of a user; any swapped user model with permissions has it."""
 
-    pk: Any
-    is_active: bool
+    @property
+    def pk(self) -> Any: ...
+
+    @property
+    def is_active(self) -> Any: ...
 
     def has_perm(self, perm: str, obj: Any = None) -> bool: ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from uuid import UUID
 
@@ -18,13 +19,23 @@ _MOST_WAITING = 4
 _waiting = threading.BoundedSemaphore(_MOST_WAITING)
 
 
+def _forget_the_parents_threads() -> None:
+    """Give a forked child slots of its own: the threads that hold these are not in it."""
+    global _waiting
+    _waiting = threading.BoundedSemaphore(_MOST_WAITING)
+
+
+os.register_at_fork(after_in_child=_forget_the_parents_threads)
+
+
 def wake(turn_id: UUID) -> bool:
     """Publish in a thread of its own and wait for it at most `PUBLISH_TIMEOUT`.
 
     A broker that accepts connections and never answers would otherwise hold the
     reviewer's request for ever, whatever the transport's own time-outs are.
     """
-    if not _waiting.acquire(blocking=False):
+    slots = _waiting
+    if not slots.acquire(blocking=False):
         logger.warning(
             "The broker does not answer; turn %s waits for the sweeper.", turn_id
         )
@@ -43,7 +54,7 @@ def wake(turn_id: UUID) -> bool:
         except Exception as error:  # noqa: BLE001  told to the caller below
             failures.append(error)
         finally:
-            _waiting.release()
+            slots.release()
 
     thread = threading.Thread(target=publish, name="hitl-publish", daemon=True)
     thread.start()
