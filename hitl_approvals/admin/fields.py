@@ -265,7 +265,9 @@ def _choice_label(value: Any) -> str:
 def _widget(shape: Shape, original: Any) -> str:
     """Choose what can carry the value there and back; else it is edited as JSON."""
     given = original is not MISSING and original is not None
-    if shape.kind == ANY or (given and not _carried(shape, original)):
+    if shape.kind == ANY or (original is None and not shape.nullable):
+        return JSON
+    if given and not _carried(shape, original):
         return JSON
     if shape.kind == BOOLEAN:
         return RADIOS

@@ -85,7 +85,12 @@ def desk_hurry(service: str) -> str:
     return service
 
 
-@tool(name="desk_careful", allowed_decisions=("approve", "reject"), queue="vault")
+@tool(
+    name="desk_careful",
+    effect="unsafe",
+    allowed_decisions=("approve", "reject"),
+    queue="vault",
+)
 def desk_careful(what: str) -> str:
     """Do something that may not be edited."""
     RAN.append(("desk_careful", {"what": what}))

@@ -16,9 +16,10 @@ from hitl_approvals.models import AgentTurn, DbNow, PendingInterrupt
 from tests.admin import agents_for_admin  # noqa: F401  registers agents and tools
 from tests.admin.html_forms import as_sent, form_to
 
+AMOUNT = "240.00"
 REFUND: dict[str, Any] = {
     "order_id": "A-1042",
-    "amount": "240.00",
+    "amount": AMOUNT,
     "currency": "EUR",
     "items": [{"sku": "BL-900", "quantity": 1}, {"sku": "WARR-2Y", "quantity": 2}],
     "book_on": "2026-12-01T17:00:00Z",

@@ -77,6 +77,8 @@ def sent_back(field: Field) -> dict[str, str]:
     st.sampled_from(SCHEMAS), st.one_of(st.just(MISSING), json_values), st.booleans()
 )
 @example({"type": "string"}, "\r", False)
+@example({"type": "boolean"}, None, False)
+@example({"type": "string"}, None, False)
 @example({"type": "string"}, "\n\n", False)
 @example({"type": "string"}, "\ufdd0\x00\ud800", True)
 @settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow], deadline=None)
