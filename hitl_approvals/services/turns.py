@@ -188,8 +188,11 @@ def claim(turn_id: UUID | str, runnable: Iterable[tuple[str, str]]) -> Run | Non
     try:
         taken = run_atomic(take, durable=True)
     except IntegrityError:
-        # Another turn holds the thread. Flagged outside the failed statement.
-        rows.turns().filter(pk=turn_id, status=TurnStatus.READY).update(blocked=True)
+        # Another turn holds the thread. Flagged outside the failed statement, and not if
+        # this turn has got the thread meanwhile: nobody would ever unblock it then.
+        rows.turns().filter(
+            pk=turn_id, status=TurnStatus.READY, active_thread=None
+        ).update(blocked=True)
         return None
     if not taken:
         return None
