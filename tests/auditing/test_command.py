@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 from django.core.management import CommandError, call_command
 
-from hitl_approvals.management.commands.hitl_audit import moment
+from hitl_approvals.management.moments import moment
 from hitl_approvals.models import AgentTurn, PendingInterrupt
 from tests.auditing.tampering import COMMITS, change, remove_turn
 from tests.support.agents import call

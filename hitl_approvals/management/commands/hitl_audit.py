@@ -4,32 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from argparse import ArgumentTypeError
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.utils.dateparse import parse_datetime
 
 from hitl_approvals import auditing
-
-
-def moment(text: str) -> datetime:
-    """Read an ISO moment that says which time zone it means.
-
-    Raises:
-        ArgumentTypeError: It does not, or it is no moment.
-    """
-    try:
-        found = parse_datetime(text)
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
-        raise ArgumentTypeError(
-            f"{text!r} is no moment with a time zone, such as 2026-01-31T08:00:00Z."
-        )
-    return found.astimezone(UTC)
+from hitl_approvals.management.moments import moment
 
 
 class Command(BaseCommand):
