@@ -95,6 +95,8 @@ def next_open(user: Person, after: PendingInterrupt) -> PendingInterrupt | None:
     later = Q(requested_at__gt=after.requested_at) | Q(
         requested_at=after.requested_at, pk__gt=after.pk
     )
+    # The plain bound is what lets the database walk its index from there.
+    later &= Q(requested_at__gte=after.requested_at)
     return waiting.filter(later).first() or waiting.first()
 
 
@@ -104,6 +106,7 @@ def previous_open(user: Person, before: PendingInterrupt) -> PendingInterrupt | 
     earlier = Q(requested_at__lt=before.requested_at) | Q(
         requested_at=before.requested_at, pk__lt=before.pk
     )
+    earlier &= Q(requested_at__lte=before.requested_at)
     return waiting.filter(earlier).first() or waiting.first()
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from hitl_approvals import permissions, selectors
-from hitl_approvals.admin import call_page, values
+from hitl_approvals.admin import call_page, panels, values
 from hitl_approvals.admin.base import DeskAdmin, person
 from hitl_approvals.admin.forms import AnswerForm
 from hitl_approvals.admin.submissions import Sent, find, record
@@ -56,7 +56,7 @@ def show_page(
     user, now = person(request), timezone.now()
     page = call_page.read_page(desk, row, now)
     in_doubt = row.status == InterruptStatus.IN_DOUBT
-    panel = call_page.panel(page, user)
+    panel = panels.panel(page, user)
     if page.is_question and panel["open"] and form is None:
         form = AnswerForm(row.response_schema)
     following = selectors.next_open(user, row)
@@ -73,7 +73,7 @@ def show_page(
         "reason": reason,
         "reason_error": reason_error,
         "faulty": faulty,
-        "decision": call_page.decision_of(page)
+        "decision": panels.decision_of(page)
         if row.status not in (InterruptStatus.PENDING, InterruptStatus.IN_DOUBT)
         else None,
         "decide_url": desk.link("decide", row.pk),
@@ -88,7 +88,7 @@ def show_page(
         "note": done_note(desk, request),
     }
     if in_doubt:
-        context["doubt"] = call_page.doubt(page)
+        context["doubt"] = panels.doubt(page)
         context["settling"] = settling or {}
         context["settle_missing"] = _settle_missing(request, row)
     template = "interrupt_in_doubt.html" if in_doubt else "interrupt.html"
@@ -104,7 +104,7 @@ def done_note(desk: DeskAdmin, request: HttpRequest) -> dict[str, Any] | None:
         row = selectors.interrupt_get(done, person(request))
     except InterruptNotFound:
         return None
-    return call_page.note_of(row, person(request), desk, timezone.now())
+    return panels.note_of(row, person(request), desk, timezone.now())
 
 
 def decide_view(

@@ -12,9 +12,9 @@ from django.utils.translation import gettext as _
 
 from hitl_approvals.admin import values
 from hitl_approvals.admin.arguments import CallArguments
-from hitl_approvals.admin.fields import same
 from hitl_approvals.admin.shapes import MISSING
 from hitl_approvals.admin.text import show
+from hitl_approvals.admin.widgets import same
 
 AROUND = 200
 """Characters of unchanged text shown before and after a change."""

@@ -18,6 +18,7 @@ from hitl_approvals.admin import (
     forms,
     parsing,
     values,
+    widgets,
 )
 from hitl_approvals.admin import queue_rows as rows
 from hitl_approvals.admin.base import DeskAdmin, person
@@ -83,7 +84,7 @@ def _review(
     if _moved(row, sent):
         sent.diff = [one for one in diffs.rows(call, edited) if one.changed]
         return stale(desk, request, row.pk, sent)
-    unchanged = fields.same(edited, call.given)
+    unchanged = widgets.same(edited, call.given)
     if not form.fault_count and not unchanged:
         form.place(forms.misfits(row, edited))
     if form.fault_count:
@@ -166,7 +167,7 @@ def _head(desk: DeskAdmin, row: PendingInterrupt, sent: Sent | None) -> dict[str
         if sent and sent.revision is not None
         else row.revision,
         "key": (sent.key if sent else "") or uuid4(),
-        "zone": fields.zone_name(),
+        "zone": widgets.zone_name(),
     }
 
 

@@ -8,43 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any
 
-from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from hitl_approvals import canonical
 from hitl_approvals.admin import parsing
-from hitl_approvals.admin.arguments import fits
 from hitl_approvals.admin.shapes import (
-    ANY,
     BOOLEAN,
-    CHOICE,
-    DATE,
-    DATETIME,
     MISSING,
     TEXT,
     Shape,
 )
-from hitl_approvals.admin.text import plain, show, visible
+from hitl_approvals.admin.text import plain, show
 from hitl_approvals.admin.values import json_text, scalar_text
-
-LINE, AREA, JSON, RADIOS, SELECT, DAY, MINUTE = (
-    "line",
-    "area",
-    "json",
-    "radios",
-    "select",
-    "day",
-    "minute",
+from hitl_approvals.admin.widgets import (
+    AREA,
+    JSON,
+    LINE,
+    MINUTE,
+    NULL,
+    OMIT,
+    RADIOS,
+    SELECT,
+    choice_label,
+    same,
+    widget_for,
 )
-"""The widgets, named for the template."""
-
-NULL, OMIT = "null", "omit"
-_LONG = 60
-_FEW = 4
 
 
 @dataclass(slots=True)
@@ -66,7 +57,7 @@ class Field:
     _initial: tuple[str, bool, bool] = ("", False, False)
 
     def __post_init__(self) -> None:
-        self.widget = _widget(self.shape, self.original)
+        self.widget = widget_for(self.shape, self.original)
         self.load(self.original)
         self._initial = (self.raw, self.null, self.omit)
 
@@ -90,7 +81,7 @@ class Field:
     def options(self) -> list[tuple[str, str, bool]]:
         """Value, label and whether it is chosen, for radios and selects."""
         found = [
-            (str(number), _choice_label(one))
+            (str(number), choice_label(one))
             for number, one in enumerate(self._choices())
         ]
         if self.shape.nullable:
@@ -243,67 +234,3 @@ class Field:
             if same(one, value):
                 return str(number)
         return ""
-
-
-def same(one: Any, other: Any) -> bool:
-    """Compare as JSON: 1, 1.0 and true are three values."""
-    if one is MISSING or other is MISSING:
-        return one is other
-    return _canonical(one) == _canonical(other)
-
-
-def _canonical(value: Any) -> str:
-    return canonical.dumps(value, max_bytes=None, max_depth=None)
-
-
-def _choice_label(value: Any) -> str:
-    if isinstance(value, str):
-        return plain(value) if value.strip() else f"“{plain(value)}”"
-    return scalar_text(value) if isinstance(value, (bool, int, float)) else str(value)
-
-
-def _widget(shape: Shape, original: Any) -> str:
-    """Choose what can carry the value there and back; else it is edited as JSON."""
-    given = original is not MISSING and original is not None
-    if shape.kind == ANY or (original is None and not shape.nullable):
-        return JSON
-    if given and not _carried(shape, original):
-        return JSON
-    if shape.kind == BOOLEAN:
-        return RADIOS
-    if shape.kind == CHOICE:
-        few = len(shape.choices) <= _FEW and not given
-        return RADIOS if few else SELECT
-    if shape.kind == DATE:
-        return DAY if not given or _is_day(original) else LINE
-    if shape.kind == DATETIME:
-        return MINUTE if not given or parsing.is_minute(original) else LINE
-    if shape.kind == TEXT:
-        return AREA if _is_long(shape, original if given else None) else LINE
-    return LINE
-
-
-def _carried(shape: Shape, value: Any) -> bool:
-    if shape.kind == CHOICE:
-        return any(same(one, value) for one in shape.choices)
-    if isinstance(value, str) and (not visible(value) or "\t" in value):
-        return False
-    return fits(shape, value)
-
-
-def _is_long(shape: Shape, value: str | None) -> bool:
-    if value is None:
-        return shape.max_length is None or shape.max_length > _LONG * 2
-    return len(value) > _LONG or "\n" in value
-
-
-def _is_day(text: str) -> bool:
-    try:
-        return date.fromisoformat(text).isoformat() == text
-    except ValueError:
-        return False
-
-
-def zone_name() -> str:
-    """Return the name of the zone in which dates are typed."""
-    return timezone.get_current_timezone_name()

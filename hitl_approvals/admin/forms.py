@@ -12,9 +12,10 @@ from django.utils.translation import gettext as _
 
 from hitl_approvals.admin import arguments as args
 from hitl_approvals.admin import parsing, shapes
-from hitl_approvals.admin.fields import AREA, Field
+from hitl_approvals.admin.fields import Field
 from hitl_approvals.admin.shapes import MISSING
 from hitl_approvals.admin.text import Redactor
+from hitl_approvals.admin.widgets import AREA
 from hitl_approvals.exceptions import PayloadRejected
 from hitl_approvals.models import PendingInterrupt
 from hitl_approvals.registry import registry

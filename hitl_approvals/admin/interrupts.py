@@ -20,10 +20,10 @@ from hitl_approvals.admin import queue, queue_rows
 from hitl_approvals.admin.base import DeskAdmin, outside_transactions, person
 from hitl_approvals.admin.deciding import decide_view, done_note, show_page
 from hitl_approvals.admin.editing import edit_view
-from hitl_approvals.admin.fields import zone_name
 from hitl_approvals.admin.logged_out import logged_out
 from hitl_approvals.admin.settling import settle_view
 from hitl_approvals.admin.submissions import find
+from hitl_approvals.admin.widgets import zone_name
 from hitl_approvals.models import PendingInterrupt
 
 Page = Callable[[DeskAdmin, HttpRequest, UUID], HttpResponse]

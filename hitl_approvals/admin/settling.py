@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, cast
 from uuid import UUID
 
+from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
@@ -73,11 +74,9 @@ def settle_view(
     except PayloadRejected as error:
         typed["errors"] = {"result": error.detail}
         return show_page(desk, request, row, settling=typed)
-    desk.log_change(
-        request,
-        row,
-        f"{EventType(_EVENTS[typed['answer']]).label}: {plain(row.tool_name)}",
-    )
+    words = f"{EventType(_EVENTS[typed['answer']]).label}: {plain(row.tool_name)}"
+    desk.log_change(request, row, words)
+    desk.message_user(request, words, messages.SUCCESS)
     return onward(desk, request, row)
 
 

@@ -24,8 +24,8 @@ from django.utils.translation import gettext as _
 from hitl_approvals import permissions, selectors, services
 from hitl_approvals.admin import paging, parsing, turn_page
 from hitl_approvals.admin.base import DeskAdmin, outside_transactions, person
-from hitl_approvals.admin.fields import zone_name
 from hitl_approvals.admin.text import plain
+from hitl_approvals.admin.widgets import zone_name
 from hitl_approvals.enums import OPEN_TURN, Door, TurnStatus
 from hitl_approvals.exceptions import (
     ReviewerNotAllowed,

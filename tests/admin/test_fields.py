@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from hitl_approvals.admin import shapes
-from hitl_approvals.admin.fields import Field, same
+from hitl_approvals.admin.fields import Field
 from hitl_approvals.admin.shapes import MISSING
+from hitl_approvals.admin.widgets import same
 from tests.admin.html_forms import as_sent, forms_of
 
 SCHEMAS: list[dict[str, Any]] = [

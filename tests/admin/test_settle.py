@@ -84,6 +84,7 @@ def test_giving_up_tells_the_agent_that_nobody_knows(client: Client) -> None:
     assert response.status_code == 302
     row.refresh_from_db()
     assert (row.status, row.outcome_status) == ("cancelled", "given_up")
+    assert "Settled: given up: desk_charge" in client.get(response.url).content.decode()
 
 
 @pytest.mark.parametrize(

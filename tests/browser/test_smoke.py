@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from playwright.sync_api import Page
+from playwright.sync_api import Page, Route
 
 from hitl_approvals.engine import run_turn
 from hitl_approvals.models import PendingInterrupt
@@ -103,6 +103,36 @@ def test_both_decisions_stand_on_the_first_screen(
     assert max(bottoms.values()) <= 800
     assert width <= 390
     assert docked <= 844
+
+
+def test_no_page_needs_more_than_the_strictest_content_policy(
+    live_server: Any, browse: Browse, refunded: PendingInterrupt
+) -> None:
+    policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'"
+    refused: list[str] = []
+
+    def harden(route: Route) -> None:
+        response = route.fetch(max_redirects=0)
+        headers = {**response.headers, "content-security-policy": policy}
+        route.fulfill(response=response, headers=headers)
+
+    with browse() as page:
+        page.on("console", lambda message: refused.append(message.text))
+        page.on("pageerror", lambda error: refused.append(str(error)))
+        page.route(f"{live_server.url}/admin/**", harden)
+        log_in(page, live_server)
+        page.click("a.desk-tool:has-text('desk_refund')")
+        page.click("text=Edit, then approve…")
+        page.click(".desk-foot button:has-text('See what changes')")
+        page.wait_for_selector("text=You changed nothing")
+        before = [text for text in refused if "Content Security Policy" in text]
+        with page.expect_console_message(lambda one: "Content Security" in one.text):
+            page.evaluate(
+                "document.head.append(document.createElement('style'));"
+                "document.querySelector('head style:last-child').textContent = 'a{}'"
+            )
+
+    assert before == []
 
 
 def _bottom(page: Page, selector: str) -> float:
