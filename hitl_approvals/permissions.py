@@ -32,12 +32,19 @@ def _open_queues(user: Person) -> QuerySet[ReviewQueue]:
     """Queues without members, and those that the user belongs to."""
     users = ReviewQueue.users.through.objects.filter(reviewqueue=OuterRef("pk"))
     groups = ReviewQueue.groups.through.objects.filter(reviewqueue=OuterRef("pk"))
-    own_groups = Group.objects.filter(user=user.pk).values("pk")
+    own_groups = _groups_of(user).values("pk")
     everyone = ~Exists(users) & ~Exists(groups)
     member = Exists(users.filter(**{_user_field(): user.pk})) | Exists(
         groups.filter(group__in=own_groups)
     )
     return ReviewQueue.objects.filter(everyone | member)
+
+
+def _groups_of(user: Person) -> QuerySet[Group]:
+    """Return a user's groups; a swapped user model may name them otherwise, or have none."""
+    groups = getattr(user, "groups", None)
+    found: QuerySet[Group] = Group.objects.none() if groups is None else groups.all()
+    return found
 
 
 def _user_field() -> str:
