@@ -29,8 +29,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 
 def pytest_report_header() -> list[str]:
     database = settings.DATABASES["default"]
-    engine = database["ENGINE"].rpartition(".")[2]
-    return [f"database: {engine}, {database['NAME']}"]
+    # Empty where a site keeps everything in a database of another name.
+    engine = database.get("ENGINE", "none").rpartition(".")[2]
+    return [f"database: {engine}, {database.get('NAME', '')}"]
 
 
 @pytest.fixture(scope="session")
