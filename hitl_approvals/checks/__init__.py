@@ -15,7 +15,11 @@ from hitl_approvals.checks.agents import (
     check_names_in_policies,
 )
 from hitl_approvals.checks.broker import check_broker
-from hitl_approvals.checks.database import check_database, check_one_database
+from hitl_approvals.checks.database import (
+    check_database,
+    check_one_database,
+    check_people,
+)
 from hitl_approvals.checks.settings import check_settings, check_time_zone
 from hitl_approvals.checks.views import check_views
 
@@ -23,6 +27,7 @@ ALL: Sequence[Callable[..., list[CheckMessage]]] = (
     check_settings,
     check_time_zone,
     check_one_database,
+    check_people,
     check_database,
     check_broker,
     check_views,

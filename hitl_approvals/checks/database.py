@@ -42,6 +42,38 @@ def check_one_database(
     ]
 
 
+@register()
+def check_people(
+    app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> list[CheckMessage]:
+    """Who may decide is asked in one query with the queues, so they share a database."""
+    from django.contrib.auth import get_user_model
+    from django.contrib.auth.models import Group
+
+    from hitl_approvals.models import ReviewQueue
+
+    ours = router.db_for_write(ReviewQueue)
+    tables = (get_user_model(), Group)
+    elsewhere = [
+        f"{model.__name__} in {router.db_for_write(model)!r}"
+        for model in tables
+        if router.db_for_write(model) != ours
+    ]
+    if not elsewhere:
+        return []
+    return [
+        Error(
+            f"Reviewers and their queues are in different databases: "
+            f"{', '.join(elsewhere)}, ReviewQueue in {ours!r}.",
+            hint=(
+                "Route `hitl_approvals` to the database of your users and groups; "
+                "no query can join two."
+            ),
+            id="hitl_approvals.E006",
+        )
+    ]
+
+
 @register(Tags.database)
 def check_database(
     app_configs: Sequence[AppConfig] | None,

@@ -88,6 +88,25 @@ def test_tables_in_two_databases_are_refused(settings: Settings) -> None:
     assert ids() == ["E002"]
 
 
+class PeopleElsewhere:
+    """Keeps users and groups in a database of their own."""
+
+    def db_for_write(self, model: Any, **hints: Any) -> str | None:
+        return "people" if model._meta.app_label == "auth" else None
+
+
+def test_reviewers_in_another_database_are_refused(settings: Settings) -> None:
+    settings.DATABASE_ROUTERS = [f"{__name__}.PeopleElsewhere"]
+
+    (message,) = found()
+
+    assert (message.id, message.msg) == (
+        "hitl_approvals.E006",
+        "Reviewers and their queues are in different databases: User in 'people', "
+        "Group in 'people', ReviewQueue in 'default'.",
+    )
+
+
 @pytest.mark.parametrize("value", ["x", ["LEASE"], 3])
 def test_settings_that_are_no_dict_are_refused(settings: Settings, value: Any) -> None:
     settings.HITL_APPROVALS = value
