@@ -266,7 +266,10 @@ def note_resolved(interrupt: PendingInterrupt, event: InterruptEvent) -> None:
 
 def _late_result(run: Run, step: TurnStep, status: StepStatus) -> None:
     """Write down that a call ended after somebody had already dealt with it."""
-    interrupt_id = step.interrupt_id
+    # From the row: a free call gets its interrupt only when somebody doubts it.
+    interrupt_id = (
+        rows.steps().filter(pk=step.pk).values_list("interrupt", flat=True).first()
+    )
     if interrupt_id is None:
         return
 

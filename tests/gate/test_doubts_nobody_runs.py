@@ -13,7 +13,6 @@ from tests.support.turns import (
     begin,
     decide_and_resume,
     events,
-    full_events,
     only,
     pass_deadlines,
     recover,
@@ -22,7 +21,7 @@ from tests.support.turns import (
     step_statuses,
     steps,
 )
-from tests.support.world import Crash, acts_then, acts_then_raises
+from tests.support.world import Crash, acts_then_raises
 
 pytestmark = pytest.mark.django_db
 MAIL = call("mail", "m", to="a")
@@ -107,25 +106,6 @@ def test_a_doubt_of_a_stuck_turn_may_be_settled_before_the_retry(world, settings
 
     assert resume(turn) == "completed"
     assert world.names() == ["mail", "mail"]
-
-
-def test_a_call_that_ends_after_it_was_put_in_doubt_is_only_noted(world):
-    def be_doubted():
-        pass_deadlines(turn)
-        assert recover(turn) == "suspended"
-
-    world.plan("mail", acts_then(be_doubted))
-    turn = begin([MAIL])
-    outcome = decide_and_resume(turn)
-
-    assert outcome == "lost"
-    row = only(turn)
-    assert row.status == "in_doubt"
-    assert events(row) == ["raised", "approved", "in_doubt", "late_result"]
-    assert full_events(row)[-1].detail["step_status"] == "succeeded"
-    assert world.names() == ["mail"]
-    settle(row, "happened", result={"effect": 1})
-    assert resume(turn) == "completed"
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from hitl_approvals import ToolFailed, ToolNotStarted, current_call, services
@@ -258,27 +256,12 @@ def test_a_tool_can_read_its_key_and_its_deadline(world, make_agent):
     assert current_call() is None
 
 
-def test_a_process_that_slept_past_the_timeout_does_not_start_the_call(
-    world, monkeypatch
-):
+def test_a_process_that_slept_past_the_timeout_does_not_start_the_call(world, sleepy):
     turn = begin([MAIL])
-    real, jumps = time.monotonic, [0.0]
 
-    from hitl_approvals.services import effects
+    with sleepy():
+        assert decide_and_resume(turn) == "ready"
 
-    start = effects.start
-
-    def sleepy(*args, **kwargs):
-        start(*args, **kwargs)
-        jumps[0] += 3600
-
-    monkeypatch.setattr(effects, "start", sleepy)
-    monkeypatch.setattr(
-        "hitl_approvals.gate.perform.time.monotonic", lambda: real() + jumps[0]
-    )
-
-    assert decide_and_resume(turn) == "ready"
-    monkeypatch.undo()
     assert world.effects == []
     assert step_statuses(turn) == ["not_started"]
     assert resume(turn) == "completed"

@@ -214,3 +214,17 @@ def test_a_refused_retry_does_not_forget_that_the_first_attempt_may_have_landed(
     assert "down" in turn.last_error
     assert resume(turn) == "completed"
     assert len(set(world.keys)) == 1
+
+
+def test_a_process_that_slept_before_a_repeat_does_not_forget_the_first_attempt(
+    world, sleepy
+):
+    turn = crashed(world, "transfer", TRANSFER)
+
+    with sleepy():
+        assert recover(turn) == "ready"
+
+    assert len(world.keys) == 1
+    assert step_statuses(turn) == ["started"]
+    assert resume(turn) == "completed"
+    assert len(set(world.keys)) == 1

@@ -18,6 +18,7 @@ from tests.support.turns import (
     only,
     rows,
     step_statuses,
+    steps,
     waiting,
 )
 from tests.support.world import acts_then, raises
@@ -173,6 +174,7 @@ def test_a_tool_that_calls_another_gated_tool_is_refused(world, make_agent):
 
     assert turn.output["status"] == "error"
     assert "mail" not in world.names()
+    assert steps(turn)[0].error.startswith("NotInTurn")
     assert only(turn).outcome_status == "failed"
 
 

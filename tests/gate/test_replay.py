@@ -14,16 +14,14 @@ from tests.support.turns import (
     begin,
     decide_and_resume,
     events,
-    go_silent,
     only,
     recover,
     resume,
     rows,
     step_statuses,
     steps,
-    waiting,
 )
-from tests.support.world import Crash, acts_then, acts_then_raises, raises
+from tests.support.world import Crash, acts_then_raises, raises
 
 pytestmark = pytest.mark.django_db
 
@@ -276,17 +274,3 @@ def test_changing_a_replayed_value_does_not_change_the_journal(world, make_agent
     assert turn.output == {"tool_calls": ["mine"]}
     (step,) = steps(turn, kind="model")
     assert step.result == {"tool_calls": []}
-
-
-def test_a_worker_whose_turn_was_taken_records_its_own_call_and_starts_none(world):
-    turn = begin([call("mail", "m", to="a"), call("pay", "p", order="A", amount=1)])
-
-    world.plan("mail", acts_then(lambda: go_silent(turn)))
-    outcome = decide_and_resume(turn)
-
-    assert outcome == "lost"
-    assert world.names() == ["mail"]
-    assert [row.status for row in rows(turn)] == ["resolved", "decided"]
-    assert resume(turn) == "completed"
-    assert world.names() == ["mail", "pay"]
-    assert waiting(turn) == []

@@ -6,5 +6,6 @@ from tests.support.fixtures import (  # noqa: F401  pytest finds them by name
     make_agent,
     make_user,
     reviewer,
+    sleepy,
     world,
 )

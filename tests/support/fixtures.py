@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
 
 from hitl_approvals.registry import AgentDefinition, registry
+from hitl_approvals.services import effects
 from tests.support import agents  # registers the tools and the agent
 from tests.support.world import world as the_world
 
@@ -65,3 +68,23 @@ def make_user(db: None) -> Callable[..., User]:
 def reviewer(make_user: Callable[..., User]) -> User:
     """Somebody who may decide."""
     return make_user("rita", "decide_pendinginterrupt")
+
+
+@pytest.fixture
+def sleepy(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+    """A process that is paused for an hour between the gate and the call."""
+
+    @contextmanager
+    def asleep() -> Iterator[None]:
+        start, monotonic, slept = effects.start, time.monotonic, [0.0]
+
+        def pause(*args: Any, **kwargs: Any) -> None:
+            start(*args, **kwargs)
+            slept[0] += 3600
+
+        with monkeypatch.context() as patch:
+            patch.setattr(effects, "start", pause)
+            patch.setattr(time, "monotonic", lambda: monotonic() + slept[0])
+            yield
+
+    return asleep
