@@ -172,6 +172,9 @@ def _outcome(run: Run, definition: AgentDefinition) -> str:
             outcome = agent.start(run, run.turn.input)
         if isinstance(outcome, base.Completed):
             return turns.complete(run, outcome.output)
+        if outcome.requests:
+            suspend(run, requests=outcome.requests, state=outcome.state)
+        return SUSPENDED
     except LeaseLost:
         raise
     except RunDiverged as error:
@@ -185,6 +188,3 @@ def _outcome(run: Run, definition: AgentDefinition) -> str:
     except Exception as error:
         logger.exception("Turn %s of agent %s failed.", run.turn.pk, run.turn.agent)
         return turns.release(run, cleaned(f"{type(error).__name__}: {error}", 4000))
-    if outcome.requests:
-        suspend(run, requests=outcome.requests, state=outcome.state)
-    return SUSPENDED

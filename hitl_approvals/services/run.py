@@ -102,7 +102,8 @@ def load(run: Run) -> None:
         for step in rows.steps().filter(turn=run.turn.pk).order_by("position")
     }
     run.interrupts = {
-        row.dedupe_key: row for row in rows.interrupts().filter(turn=run.turn.pk)
+        row.dedupe_key: row
+        for row in rows.interrupts().filter(turn=run.turn.pk).order_by("position", "pk")
     }
     by_id = {row.pk: row for row in run.interrupts.values()}
     for step in run.steps.values():
