@@ -13,7 +13,7 @@ from hitl_approvals import permissions, selectors
 from hitl_approvals.admin import call_page, panels, values
 from hitl_approvals.admin.base import DeskAdmin, person
 from hitl_approvals.admin.forms import AnswerForm
-from hitl_approvals.admin.submissions import Sent, find, record
+from hitl_approvals.admin.submissions import REFUSED, Sent, find, record
 from hitl_approvals.decisions import Approve, Decision, Reject, Respond
 from hitl_approvals.enums import DecisionType, InterruptStatus
 from hitl_approvals.exceptions import (
@@ -21,7 +21,6 @@ from hitl_approvals.exceptions import (
     InterruptNotFound,
     PayloadRejected,
     ReviewerNotAllowed,
-    SnapshotMismatch,
 )
 from hitl_approvals.models import PendingInterrupt
 
@@ -134,7 +133,7 @@ def decide_view(
             )
         form.place(error.errors)
         return show_page(desk, request, row, reason=sent.reason, form=form)
-    except (DecisionNotAllowed, SnapshotMismatch) as error:
+    except REFUSED as error:
         return show_page(
             desk, request, row, alerts=[error.detail], reason=sent.reason, form=form
         )

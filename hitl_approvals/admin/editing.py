@@ -23,14 +23,12 @@ from hitl_approvals.admin import (
 from hitl_approvals.admin import queue_rows as rows
 from hitl_approvals.admin.base import DeskAdmin, person
 from hitl_approvals.admin.shapes import MISSING
-from hitl_approvals.admin.submissions import Sent, find, record, stale
+from hitl_approvals.admin.submissions import REFUSED, Sent, find, record, stale
 from hitl_approvals.admin.text import plain, show
 from hitl_approvals.decisions import Edit
 from hitl_approvals.enums import DecisionType, InterruptStatus
 from hitl_approvals.exceptions import (
-    DecisionNotAllowed,
     PayloadRejected,
-    SnapshotMismatch,
 )
 from hitl_approvals.models import PendingInterrupt
 
@@ -124,7 +122,7 @@ def _approve(
     except PayloadRejected as error:
         form.load(edited)
         form.place(error.errors or [{"loc": "", "message": error.detail}])
-    except (DecisionNotAllowed, SnapshotMismatch) as error:
+    except REFUSED as error:
         form.load(edited)
         form.errors = [error.detail]
     except TypeError as error:  # a reason that no column can hold

@@ -52,9 +52,9 @@ class ReviewQueueAdmin(_ModelAdmin):
         return False
 
     def _users_are_searchable(self, request: HttpRequest) -> bool:
-        found = self.admin_site._registry.get(get_user_model())  # noqa: SLF001  Django's own way to ask
-        return (
-            found is not None
-            and bool(found.get_search_fields(request))
-            and found.has_view_permission(request)
-        )
+        users = get_user_model()
+        if not self.admin_site.is_registered(users):
+            return False
+        found = self.admin_site.get_model_admin(users)
+        searchable = bool(found.get_search_fields(request))
+        return searchable and found.has_view_permission(request)

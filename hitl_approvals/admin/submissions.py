@@ -20,16 +20,29 @@ from hitl_approvals.admin.times import moment, span, utc
 from hitl_approvals.decisions import Decision
 from hitl_approvals.enums import DecisionType, Door, InterruptStatus
 from hitl_approvals.exceptions import (
+    AlreadyDecided,
+    DecisionNotAllowed,
+    InterruptCancelled,
+    InterruptExpired,
     InterruptNotFound,
     KeyReused,
     ReviewerNotAllowed,
+    SnapshotMismatch,
     StaleReview,
     TransitionNotAllowed,
 )
 from hitl_approvals.models import PendingInterrupt
 
-TOO_LATE = (TransitionNotAllowed, StaleReview, KeyReused)
+TOO_LATE = (
+    AlreadyDecided,
+    InterruptCancelled,
+    InterruptExpired,
+    KeyReused,
+    StaleReview,
+)
 """Somebody or something was faster: the answer is the page that says who."""
+REFUSED = (DecisionNotAllowed, SnapshotMismatch, TransitionNotAllowed)
+"""The row is as it was seen, and this decision is not for it: its own page says why."""
 
 
 @dataclass(slots=True)
@@ -86,8 +99,8 @@ def record(
 
     Raises:
         Http404: The row may not be seen any more.
-        DecisionNotAllowed, PayloadRejected, SnapshotMismatch, TypeError: Nothing was
-            stored, and the form that it came from has to say so.
+        DecisionNotAllowed, PayloadRejected, SnapshotMismatch, TransitionNotAllowed,
+            TypeError: Nothing was stored, and the form has to say so.
     """
     if not sent.complete:
         return stale(desk, request, row.pk, sent)
@@ -105,6 +118,10 @@ def record(
     except InterruptNotFound as error:
         raise Http404(error.detail) from error
     except TOO_LATE:
+        return stale(desk, request, row.pk, sent)
+    except TransitionNotAllowed:
+        if find(request, row.pk).status == InterruptStatus.PENDING:
+            raise
         return stale(desk, request, row.pk, sent)
     if not receipt.replayed:
         words = history.decided_words(receipt.decision)

@@ -7,7 +7,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from hitl_approvals.engine import run_turn
-from hitl_approvals.models import InterruptEvent, PendingInterrupt
+from hitl_approvals.models import AgentClient, InterruptEvent, PendingInterrupt
 from tests.admin import agents_for_admin
 from tests.admin.html_forms import as_sent, form_to
 from tests.admin.scenes import LIST, call, refund, send, url
@@ -237,3 +237,18 @@ def test_arguments_that_were_tampered_with_cannot_be_approved(desk: Client) -> N
     assert "were changed after the agent asked" in response.content.decode()
     assert fresh(row).status == "pending"
     assert send(desk, row, "reject", reason="tampered").status_code == 302
+
+
+@pytest.mark.breaks_invariants
+def test_a_refusal_that_is_nobodys_decision_is_said_on_the_page(desk: Client) -> None:
+    row = refund()
+    remote = AgentClient.objects.create(name="far away", token_digest="0" * 64)
+    PendingInterrupt.objects.filter(pk=row.pk).update(turn=None, client=remote)
+
+    response = send(desk, row, "approve", reason="typed with care")
+
+    page = response.content.decode()
+    assert response.status_code == 200
+    assert "remote agents are not decided yet" in page
+    assert "typed with care" in page
+    assert fresh(row).status == "pending"
