@@ -13,7 +13,7 @@ TEST_SETTINGS := DJANGO_SETTINGS_MODULE=tests.settings.sqlite
 SUITES := browser chaos crash engines mariadb
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format types imports migrations-check docs \
+.PHONY: help install demo test model lint format types imports migrations-check docs \
 	test-matrix bench-cycle clean $(SUITES:%=test-%)
 
 help: ## Say what can be made
@@ -26,6 +26,9 @@ demo: $(RUNTIME) ## Start the example site with a worker, a broker and an agent
 
 test: $(DEVELOPMENT) ## Run the suite on SQLite, and on real PostgreSQL and Redis
 	$(PY) -m scripts.test $(ARGS)
+
+model: $(DEVELOPMENT) ## Explore the protocol in full, in every order (a quarter of an hour)
+	$(PY) -m tests.model $(ARGS)
 
 lint: $(DEVELOPMENT) ## Check style, formatting, imports and types
 	$(PY) -m ruff check .

@@ -1,0 +1,75 @@
+"""The names of the moves of the turn's model."""
+
+from __future__ import annotations
+
+# A turn begins.
+START_OWED = "starts a turn for any worker"
+START_HERE = "starts a turn and runs it here"
+REQUEST = "asks for one call without an agent"
+
+# People, and clocks.
+APPROVES = "approves"
+EDITS = "approves with other arguments"
+REFUSES = "refuses"
+ANSWERS = "answers"
+REPEATS = "decides what is decided"
+STALE_FORM = "approves on the form of an older generation"
+SETTLES_HAPPENED = "settles: it happened"
+SETTLES_AGAIN = "settles: run it again"
+SETTLES_GIVEN_UP = "settles: give up"
+RETRIES = "retries the turn"
+CANCELS = "cancels the turn"
+FORGES = "changes stored arguments behind the services' back"
+EXECUTE_BY = "the time to start the call passes"
+
+# The sweeper.
+ANNOUNCES = "announces an owed run again"
+EXPIRES = "lets a request expire"
+LAPSES = "sends unused approvals back"
+REVOKES = "takes the turn from a silent worker"
+DOUBTS = "puts an overdue call in doubt"
+UNCLAIMED = "gives up on a turn that nobody takes"
+
+# Workers, between calls.
+KILLED = "is killed"
+CLAIMS = "claims"
+CLAIMS_TOO = "claims what is claimed"
+ASKS_MODEL = "has the model's reply, goes on"
+REPLAYS = "replays a recorded reply, goes on"
+COMPLETES = "completes"
+FAILS = "the agent says that the turn failed"
+ASKS_NO_MORE = "the agent asks for nothing any more, completes"
+RAISES = "raises, back to ready"
+DIVERGES = "asks for another call under the same key"
+FORGERY_FOUND = "finds other arguments than the approved ones"
+RUNS_FORGED = "runs what is stored, whatever was approved"
+RUNS_OTHER = "applies the decision to another call"
+STOPS = "finds that the turn is not its own, stops"
+ROWS_MOVED = "finds a row moved, stops"
+
+# Workers, at a call.
+GATE = "passes the gate"
+LATE_AT_GATE = "is refused at the gate, the approval has lapsed"
+AGAIN = "starts it again under the same key"
+TAKEN = "finds it recorded meanwhile, back to ready"
+CANNOT_ASK = "may not ask or repeat it any more"
+TOO_EARLY = "may not ask the other side yet"
+LOOKS_UP = "takes it over: the other side has it"
+LOOKS_IN_VAIN = "takes it over: the other side does not have it"
+RECORDS_FOUND = "records what the other side has"
+RECORDS_ABSENT = "records that it never started"
+TRANSACTION = "runs it in one transaction"
+TRANSACTION_FAILED = "rolls it back, a clean failure"
+TRANSACTION_PUT_OFF = "rolls it back, to be tried again"
+ACTS = "has the effect"
+RAISES_AFTER = "raises after the effect"
+RAISES_BEFORE = "raises before the effect"
+TOOL_FAILED = "says that nothing happened"
+NEVER_STARTED = "says that it never started"
+RECORDS = "records"
+TOO_LATE = "comes too late, only notes that"
+
+# Workers, at the end of a batch.
+SUSPENDS = "suspends"
+NOTHING_OPEN = "finds nothing open any more, goes on"
+DEFERS = "puts the rest off, back to ready"
