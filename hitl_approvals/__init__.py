@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hitl_approvals.agents.async_turn import AsyncTurn
     from hitl_approvals.agents.turn import Turn
     from hitl_approvals.decisions import Approve, Decision, Edit, Reject, Respond
     from hitl_approvals.engine import resume, run_turn, start_turn
@@ -39,6 +40,7 @@ _HOME = {
     "agent": "registry",
     "tool": "registry",
     "Turn": "agents.turn",
+    "AsyncTurn": "agents.async_turn",
     "CallInfo": "types",
     "current_call": "underway",
     "start_turn": "engine",
@@ -65,6 +67,7 @@ _HOME = {
 __all__ = [
     "ApprovalRejected",
     "Approve",
+    "AsyncTurn",
     "CallInfo",
     "Decision",
     "Edit",

@@ -25,6 +25,7 @@ DEFAULTS: dict[str, Any] = {
     "EXECUTE_WITHIN": 86_400,
     "TIMEOUT": 60,
     "DEADLINE_MARGIN": 5,
+    "THREAD_POLICY": "queue",
     "MAX_PAYLOAD_BYTES": 262_144,
     "MAX_DEPTH": 32,
     "MAX_CONTEXT_BYTES": 65_536,
@@ -116,6 +117,11 @@ class HitlSettings:
     def deadline_margin(self) -> timedelta:
         """Added to the timeout before a silent call counts as over."""
         return self._seconds("DEADLINE_MARGIN")
+
+    @property
+    def thread_policy(self) -> str:
+        """What new input does while its thread is busy: `queue`, `cancel`, `refuse`."""
+        return str(self._get("THREAD_POLICY"))
 
     @property
     def max_payload_bytes(self) -> int:

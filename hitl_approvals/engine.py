@@ -24,7 +24,7 @@ from hitl_approvals.exceptions import (
 from hitl_approvals.heartbeat import Heartbeat
 from hitl_approvals.models import AgentTurn
 from hitl_approvals.registry import AgentDefinition, registry
-from hitl_approvals.services import turns
+from hitl_approvals.services import starting, turns
 from hitl_approvals.services.decisions import decide
 from hitl_approvals.services.run import Run
 from hitl_approvals.services.suspension import suspend
@@ -74,7 +74,7 @@ def start_turn(
         )
     if run:
         refuse_inside_transaction("start_turn(run=True)")
-    turn, made = turns.create(
+    turn, made = starting.create(
         agent=agent,
         agent_version=definition.version,
         input=input,
@@ -85,7 +85,7 @@ def start_turn(
         claimed=run,
     )
     if run and made and turn.fence:
-        _perform(turns.adopt(turn), definition)
+        _perform(starting.adopt(turn), definition)
         turn.refresh_from_db()
     return turn
 

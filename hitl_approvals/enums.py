@@ -91,6 +91,7 @@ class OutcomeStatus(TextChoices):
     NOT_REQUESTED_AGAIN = "not_requested_again", _("not requested again")
     WITHDRAWN = "withdrawn", _("withdrawn")
     GIVEN_UP = "given_up", _("given up, fate unknown")
+    SUPERSEDED = "superseded", _("replaced by another request")
 
 
 class EventType(TextChoices):
@@ -103,6 +104,7 @@ class EventType(TextChoices):
     RESPONDED = "responded", _("answered")
     EXPIRED = "expired", _("expired")
     LAPSED = "lapsed", _("lapsed")
+    REOPENED = "reopened", _("sent back, the world changed")
     RESOLVED = "resolved", _("resolved")
     CANCELLED = "cancelled", _("cancelled")
     IN_DOUBT = "in_doubt", _("in doubt")

@@ -8,8 +8,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import update_wrapper
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
+from asgiref.sync import sync_to_async
+
+from hitl_approvals.awaiting import awaited
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import DecisionType, ToolMode
 from hitl_approvals.exceptions import (
@@ -69,6 +72,11 @@ class Tool(Generic[P, R]):
         update_wrapper(self, function)
 
     @property
+    def is_async(self) -> bool:
+        """Whether the function has to be awaited."""
+        return inspect.iscoroutinefunction(self.function)
+
+    @property
     def description(self) -> str:
         """What the tool does, from its docstring."""
         return self.signature.description
@@ -103,8 +111,12 @@ class Tool(Generic[P, R]):
                 f"from an agent, or `{self.name}.unguarded(...)` if you mean to run "
                 "it without anybody's approval."
             )
-        bound = inspect.signature(self.function).bind(*args, **kwargs)
-        result: R = gate.call_function(self, dict(bound.arguments))
+        bound = dict(inspect.signature(self.function).bind(*args, **kwargs).arguments)
+        if self.is_async:
+            # The caller awaits what an async function returns, the gate's own as well.
+            pending: Any = sync_to_async(gate.call_function)(self, bound)
+            return cast("R", pending)
+        result: R = gate.call_function(self, bound)
         return result
 
     def unguarded(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -116,15 +128,10 @@ class Tool(Generic[P, R]):
 
     def _refuse_nonsense(self) -> None:
         _refuse_name("Tool", self.name, 128)
-        if inspect.iscoroutinefunction(self.function):
-            if self.effect == ToolMode.TRANSACTIONAL:
-                raise HitlConfigurationError(
-                    f"Tool `{self.name}` is async and transactional; a transaction "
-                    "cannot span an await. Make it a plain function."
-                )
+        if self.is_async and self.effect == ToolMode.TRANSACTIONAL:
             raise HitlConfigurationError(
-                f"Tool `{self.name}` is async; tools are plain functions so far. Wrap "
-                "it with asgiref's async_to_sync."
+                f"Tool `{self.name}` is async and transactional; a transaction cannot "
+                "span an await. Make it a plain function."
             )
         if (self.effect == ToolMode.LOOKUP) != (self.lookup is not None):
             raise HitlConfigurationError(
@@ -210,6 +217,26 @@ def _refuse_other(what: str, old: Any, new: Any) -> None:
         )
 
 
+_DEFAULTS: dict[str, Any] = {
+    "name": None,
+    "requires_approval": True,
+    "queue": None,
+    "effect": None,
+    "retention": None,
+    "lookup": None,
+    "timeout": None,
+    "clean_errors": (),
+    "precondition": None,
+    "allowed_decisions": ("approve", "edit", "reject"),
+    "fixed": (),
+    "redact": (),
+    "check_hint": "",
+    "expires_in": None,
+    "execute_within": None,
+    "tags": (),
+}
+
+
 @overload
 def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
 @overload
@@ -249,28 +276,10 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     Raises:
         HitlConfigurationError: The declaration contradicts itself.
     """
-    defaults: dict[str, Any] = {
-        "name": None,
-        "requires_approval": True,
-        "queue": None,
-        "effect": None,
-        "retention": None,
-        "lookup": None,
-        "timeout": None,
-        "clean_errors": (),
-        "precondition": None,
-        "allowed_decisions": ("approve", "edit", "reject"),
-        "fixed": (),
-        "redact": (),
-        "check_hint": "",
-        "expires_in": None,
-        "execute_within": None,
-        "tags": (),
-    }
-    unknown = sorted(set(options) - set(defaults))
+    unknown = sorted(set(options) - set(_DEFAULTS))
     if unknown:
         raise HitlConfigurationError(f"@tool takes no {', '.join(unknown)}.")
-    declared = {**defaults, **options}
+    declared = {**_DEFAULTS, **options}
     declared["effect_declared"] = declared["effect"] is not None
 
     def register(target: Callable[..., Any]) -> Tool[Any, Any]:
@@ -279,6 +288,16 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         return made
 
     return register if function is None else register(function)
+
+
+def unregistered(function: Callable[[], Any], *, name: str) -> Tool[[], Any]:
+    """Return a free, unsafe tool around a function that has no name of its own."""
+
+    def body() -> Any:
+        return awaited(function)
+
+    declared = {**_DEFAULTS, "name": name, "requires_approval": False}
+    return Tool(body, **declared, effect_declared=True)
 
 
 def agent(
@@ -310,10 +329,6 @@ def agent(
         )
 
     def register(target: F) -> F:
-        if inspect.iscoroutinefunction(target):
-            raise HitlConfigurationError(
-                f"Agent `{name}` is async; agents are plain functions so far."
-            )
         registry.add_agent(
             AgentDefinition(
                 name=name,

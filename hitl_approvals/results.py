@@ -72,6 +72,11 @@ def given_up() -> str:
     )
 
 
+def world_changed(why: str) -> str:
+    """Tell the model that a call may not run as things stand."""
+    return f"This call did not run: {why}"
+
+
 def withdrawn() -> str:
     """Tell the model that the request was taken back."""
     return "This request was withdrawn; the call did not run."

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from hitl_approvals.exceptions import HitlConfigurationError
 from hitl_approvals.models import PendingInterrupt
 from hitl_approvals.registry import AgentDefinition
+from hitl_approvals.services.requests import Request
 from hitl_approvals.services.run import Run
-from hitl_approvals.services.suspension import Request
 
 
 @dataclass(frozen=True, slots=True)

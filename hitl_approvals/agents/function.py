@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import iscoroutinefunction
 from typing import Any
 
+from hitl_approvals.agents.async_turn import AsyncTurn
 from hitl_approvals.agents.base import Completed, Suspended
 from hitl_approvals.agents.turn import Turn
+from hitl_approvals.awaiting import awaited
 from hitl_approvals.exceptions import InterruptSuspended
 from hitl_approvals.models import PendingInterrupt
 from hitl_approvals.registry import AgentDefinition, current_gate
@@ -35,7 +38,11 @@ class FunctionAgent:
         token = current_gate.set(gate)
         output = None
         try:
-            output = self._definition.target(turn, given)
+            target = self._definition.target
+            if iscoroutinefunction(target):
+                output = awaited(target, AsyncTurn(turn), given)
+            else:
+                output = target(turn, given)
         except InterruptSuspended:
             return Suspended()
         except Exception:

@@ -11,6 +11,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from hitl_approvals import canonical, failpoints
+from hitl_approvals.awaiting import awaited
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import StepKind
 from hitl_approvals.exceptions import PayloadRejected
@@ -81,12 +82,12 @@ class Turn:
         if self._gate.stopped is not None:
             raise self._gate.stopped
         self._ordinals[name] += 1
-        key = canonical.key_digest("step", name, self._ordinals[name])
+        key = self._run.key("step", name, self._ordinals[name])
         adapter = None if result_type is None else TypeAdapter(result_type)
         recorded = self._run.steps.get((key, 1))
         if recorded is None:
             self._run.check_lease()
-            value = fn(*args, **kwargs)
+            value = awaited(fn, *args, **kwargs)
             failpoints.reach("model.after_reply")
             if adapter is not None:
                 value = adapter.dump_python(value, mode="json")
@@ -97,6 +98,22 @@ class Turn:
         if adapter is not None:
             return adapter.validate_python(recorded.result)
         return _copy(recorded.result)
+
+    def once(self, key: str, fn: Callable[[], Any]) -> Any:
+        """Have an effect at most once in the life of this turn; return its result.
+
+        For effects outside of tools. Like a tool that nobody has to approve: it is on
+        record before it begins, and after a crash in it a person is asked what happened.
+
+        Args:
+            key: Name of the effect within this turn.
+            fn: What to do; returns JSON.
+
+        Raises:
+            InterruptSuspended: Whether it happened is not known. Let it pass.
+            ApprovalRejected: It failed with nothing done, or nobody could find out.
+        """
+        return self._gate.once(key, fn)
 
     def call_tools(
         self,

@@ -12,6 +12,9 @@ from django.core.checks import CheckMessage, Error, register
 from hitl_approvals.conf import DEFAULTS, hitl_settings
 from hitl_approvals.dispatchers import NAMES
 
+THREAD_POLICIES = ("queue", "cancel", "refuse")
+TEXTS = ("DISPATCHER", "CELERY_QUEUE", "THREAD_POLICY")
+
 
 @register()
 def check_settings(
@@ -43,13 +46,21 @@ def check_settings(
                 id="hitl_approvals.E004",
             )
         )
+    if hitl_settings.thread_policy not in THREAD_POLICIES:
+        found.append(
+            Error(
+                f"HITL_APPROVALS['THREAD_POLICY'] is {hitl_settings.thread_policy!r}.",
+                hint=f"Use one of: {', '.join(THREAD_POLICIES)}.",
+                id="hitl_approvals.E007",
+            )
+        )
     found += [
         Error(
             f"HITL_APPROVALS[{key!r}] must be a number above 0; it is {raw[key]!r}.",
             id="hitl_approvals.E005",
         )
         for key in sorted(set(raw) & set(DEFAULTS))
-        if key not in ("DISPATCHER", "CELERY_QUEUE") and not _positive(key, raw[key])
+        if key not in TEXTS and not _positive(key, raw[key])
     ]
     return found
 

@@ -11,11 +11,7 @@ from typing import Any, TypeVar
 from django.db import Error as DatabaseProblem
 
 from hitl_approvals import canonical, results
-from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import (
-    DecisionType,
-    InterruptKind,
-    InterruptStatus,
     OutcomeStatus,
     StepStatus,
     ToolMode,
@@ -23,19 +19,26 @@ from hitl_approvals.enums import (
 from hitl_approvals.exceptions import (
     ApprovalRejected,
     InterruptSuspended,
-    PayloadRejected,
     RunDeferred,
     RunDiverged,
     RunError,
 )
+from hitl_approvals.gate import questions
+from hitl_approvals.gate.approved import WorldChanged
 from hitl_approvals.gate.calls import Call, judge, read_args, read_shape, request_for
 from hitl_approvals.gate.perform import Open, answer
 from hitl_approvals.models import PendingInterrupt
-from hitl_approvals.registry import AgentDefinition, Tool, current_gate
-from hitl_approvals.schemas import check_schema
+from hitl_approvals.registry import (
+    AgentDefinition,
+    Tool,
+    current_gate,
+    unregistered,
+)
 from hitl_approvals.services.effects import StepTaken
+from hitl_approvals.services.reopening import Reopening
+from hitl_approvals.services.requests import Request
 from hitl_approvals.services.run import Run
-from hitl_approvals.services.suspension import Doubt, Request, suspend
+from hitl_approvals.services.suspension import Doubt, suspend
 
 Messages = Sequence[Any] | None
 T = TypeVar("T")
@@ -50,6 +53,7 @@ class _Unanswered:
 
     doubts: list[Doubt] = field(default_factory=list)
     lapsed: list[PendingInterrupt] = field(default_factory=list)
+    reopened: list[Reopening] = field(default_factory=list)
     later: str = ""
     """Why a call has to wait for the next run, if one has to."""
     not_before: datetime | None = None
@@ -78,7 +82,7 @@ class Gate:
         self.trip = 0
         self.stopped: Exception | None = None
         """Set once the run has to end, so that an agent cannot swallow the reason."""
-        self._seen: Counter[tuple[str, str]] = Counter()
+        self._seen: Counter[tuple[str, ...]] = Counter()
         self._origin: dict[str, str] = {}
 
     def note_reply(self, step_key: str, reply: Any) -> None:
@@ -120,6 +124,32 @@ class Gate:
             raise ApprovalRejected(tool.name, message["content"])
         return tool.signature.load_result(found.step.result)
 
+    def once(self, key: str, fn: Callable[[], Any]) -> Any:
+        """Run `fn` at most once in the life of the turn; return its recorded result.
+
+        Raises:
+            InterruptSuspended: Whether it happened is not known; a person is asked.
+            ApprovalRejected: It failed cleanly, or nobody could find out.
+        """
+        message, call = self._guarded(lambda: self._once(key, fn))
+        if message["status"] != results.OK or call.step is None:
+            raise ApprovalRejected(call.name, message["content"])
+        return call.step.result
+
+    def _once(self, key: str, fn: Callable[[], Any]) -> tuple[dict[str, Any], Call]:
+        tool = unregistered(fn, name=f"once:{key}"[:128])
+        call_key = self.run.key("once", key)
+        call = Call(
+            id="",
+            name=tool.name,
+            key=call_key,
+            dedupe_key=self._dedupe_key(call_key),
+            tool=tool,
+            position=self.ordinal("once"),
+        )
+        read_args(call, {})
+        return self._answer_all([call], None, "")[0]
+
     def ask(
         self,
         payload: Any,
@@ -135,7 +165,7 @@ class Gate:
             RunDiverged: The question of this ordinal was another one before.
         PayloadRejected: The question or its schema is not JSON, too large or too deep.
         """
-        return self._guarded(lambda: self._ask(payload, response_schema, key))
+        return self._guarded(lambda: questions.ask(self, payload, response_schema, key))
 
     def _guarded(self, work: Callable[[], T]) -> T:
         if self.stopped is not None:
@@ -161,8 +191,13 @@ class Gate:
         self, raw_calls: Sequence[Any], messages: Messages, reason: str | None
     ) -> list[tuple[dict[str, Any], Call]]:
         calls = [self._read(raw) for raw in raw_calls]
-        told: dict[str, dict[str, Any]] = {}
         why = _stated_reason(messages) if reason is None else reason
+        return self._answer_all(calls, messages, why)
+
+    def _answer_all(
+        self, calls: Sequence[Call], messages: Messages, why: str
+    ) -> list[tuple[dict[str, Any], Call]]:
+        told: dict[str, dict[str, Any]] = {}
 
         def ask_for(call: Call) -> Request:
             return request_for(
@@ -182,10 +217,17 @@ class Gate:
             new = [call for call in calls if call.gated and call.interrupt is None]
             if new:
                 requests = [ask_for(call) for call in new]
-                self._stop(suspend(self.run, requests=requests, doubts=open_.doubts))
+                self.stop(suspend(self.run, requests=requests, doubts=open_.doubts))
             self._run_gated(calls, told, open_, ask_for)
-            if open_.doubts or open_.lapsed:
-                self._stop(suspend(self.run, doubts=open_.doubts, lapsed=open_.lapsed))
+            if open_.doubts or open_.lapsed or open_.reopened:
+                self.stop(
+                    suspend(
+                        self.run,
+                        doubts=open_.doubts,
+                        lapsed=open_.lapsed,
+                        reopened=open_.reopened,
+                    )
+                )
                 # Somebody recorded what looked open: go on from the rows as they are.
                 continue
             if open_.later:
@@ -213,7 +255,18 @@ class Gate:
         """Answer one call, or note why it has no answer yet."""
         if call.key in told:
             return
-        outcome = self._answer(call)
+        try:
+            outcome = self._answer(call)
+        except WorldChanged as changed:
+            if call.interrupt is None:
+                text = results.world_changed(str(changed))
+                told[call.key] = results.message(
+                    call.id, call.name, text, results.ERROR
+                )
+                return
+            reopening = Reopening(call.interrupt, str(changed), ask_for(call))
+            open_.reopened.append(reopening)
+            return
         if not isinstance(outcome, Open):
             told[call.key] = outcome
         elif outcome is Open.LAPSED and call.interrupt is not None:
@@ -229,7 +282,7 @@ class Gate:
         else:
             open_.put_off(call)
 
-    def _stop(self, waiting: Sequence[Any]) -> None:
+    def stop(self, waiting: Sequence[Any]) -> None:
         """End the run here, unless nothing turned out to wait."""
         if waiting:
             raise InterruptSuspended(waiting[0])
@@ -245,20 +298,36 @@ class Gate:
         call_id, name, args = read_shape(raw)
         origin = self._origin.get(call_id, "-") if call_id else "-"
         label = call_id or name
-        self._seen[(origin, label)] += 1
-        key = canonical.key_digest("call", origin, label, self._seen[(origin, label)])
+        key = self.run.key("call", origin, label, self.ordinal(origin, label))
         call = Call(
             id=call_id,
             name=name,
             key=key,
-            dedupe_key=canonical.key_digest(
-                "interrupt", str(self.run.turn.pk), "tool_call", key
-            ),
+            dedupe_key=self._dedupe_key(key),
             tool=self.tools.get(name),
             position=sum(self._seen.values()),
         )
         read_args(call, args)
         return call
+
+    def _dedupe_key(self, key: str) -> str:
+        return canonical.key_digest(
+            "interrupt", str(self.run.turn.pk), "tool_call", key
+        )
+
+    def _pass_over_superseded(self, call: Call) -> None:
+        """Give the call the key after those in whose place a person wanted another."""
+        row = self.run.interrupts.get(call.dedupe_key)
+        while row is not None and row.outcome_status == OutcomeStatus.SUPERSEDED:
+            call.supersedes = row.pk
+            call.key = canonical.key_digest("again", call.key)
+            call.dedupe_key = self._dedupe_key(call.key)
+            row = self.run.interrupts.get(call.dedupe_key)
+
+    def ordinal(self, *what: str) -> int:
+        """Return how many of this kind were asked for so far, this one included."""
+        self._seen[what] += 1
+        return self._seen[what]
 
     def _step_of(self, call: Call) -> Any:
         generation = 1 if call.interrupt is None else call.interrupt.generation
@@ -274,6 +343,7 @@ class Gate:
         Raises:
             RunDiverged: The same key stands for another tool or other arguments.
         """
+        self._pass_over_superseded(call)
         call.interrupt = self.run.interrupts.get(call.dedupe_key)
         call.step = self._step_of(call)
         if call.interrupt is not None:
@@ -288,73 +358,6 @@ class Gate:
         if not call.problem and call.verdict is None:
             # Evaluated once; what it said is frozen on the row from here on.
             call.verdict = judge(self.run, call, trip=self.trip)
-
-    def _ask(
-        self, payload: Any, schema: Mapping[str, Any] | None, key: str | None
-    ) -> Any:
-        if key is None:
-            self._seen[("?", "")] += 1
-            label: list[Any] = ["ordinal", self._seen[("?", "")]]
-        else:
-            label = ["key", key]
-        dedupe_key = canonical.key_digest(
-            "interrupt", str(self.run.turn.pk), "question", *label
-        )
-        asked = _bounded(payload)
-        if schema is not None and (wrong := check_schema(schema)):
-            raise PayloadRejected("response_schema is no JSON schema.", errors=wrong)
-        row = self.run.interrupts.get(dedupe_key)
-        if row is None:
-            question = _question(dedupe_key, payload, schema, self.run)
-            self._stop(suspend(self.run, requests=[question]))
-        assert row is not None  # noqa: S101  a new question always waits
-        if key is None and _bounded(row.payload) != asked:
-            raise RunDiverged(
-                f"Question {label[1]} of this turn was {row.payload!r} and is "
-                f"{payload!r} now. Pass key= to `turn.interrupt` so that the answer "
-                "finds its question."
-            )
-        return self._answered(row)
-
-    def _answered(self, row: PendingInterrupt) -> Any:
-        decided = row.status == InterruptStatus.DECIDED
-        if row.decision == DecisionType.RESPOND:
-            if decided:
-                self.run.resolve_later(row, OutcomeStatus.ANSWERED)
-            return row.decision_value
-        if decided:
-            expired = row.decision == DecisionType.EXPIRE
-            self.run.resolve_later(
-                row, OutcomeStatus.EXPIRED if expired else OutcomeStatus.REFUSED
-            )
-        raise ApprovalRejected("question", row.reason or "nobody answered in time")
-
-
-def _bounded(payload: Any) -> str:
-    return canonical.dumps(
-        payload,
-        max_bytes=hitl_settings.max_payload_bytes,
-        max_depth=hitl_settings.max_depth,
-    )
-
-
-def _question(
-    dedupe_key: str, payload: Any, schema: Mapping[str, Any] | None, run: Run
-) -> Request:
-    return Request(
-        dedupe_key=dedupe_key,
-        kind=InterruptKind.QUESTION,
-        fields={
-            "payload": payload,
-            "response_schema": None if schema is None else dict(schema),
-            "context": {"asked": run.turn.input, "messages": [], "metadata": {}},
-            "allowed_decisions": [
-                DecisionType.RESPOND.value,
-                DecisionType.REJECT.value,
-            ],
-            "policy": {"gated": True, "why": "the agent asks a question", "tags": []},
-        },
-    )
 
 
 def _compare(call: Call, name: str, requested_digest: str) -> None:

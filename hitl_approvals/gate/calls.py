@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from hitl_approvals import canonical, results
 from hitl_approvals.conf import hitl_settings
@@ -13,8 +14,8 @@ from hitl_approvals.exceptions import PayloadRejected
 from hitl_approvals.models import PendingInterrupt, TurnStep
 from hitl_approvals.policies import Verdict, evaluate_policy
 from hitl_approvals.registry import Tool
+from hitl_approvals.services.requests import Request
 from hitl_approvals.services.run import Run
-from hitl_approvals.services.suspension import Request
 from hitl_approvals.text import cleaned
 from hitl_approvals.types import CallInfo
 
@@ -38,6 +39,8 @@ class Call:
     step: TurnStep | None = None
     interrupt: PendingInterrupt | None = None
     verdict: Verdict | None = None
+    supersedes: UUID | None = None
+    """The interrupt in whose place a person wanted this one."""
 
     @property
     def gated(self) -> bool:
@@ -152,6 +155,7 @@ def request_for(
         position=position,
         queue=tool.queue,
         expires_in=tool.expires_in,
+        supersedes=call.supersedes,
         fields={
             "tool_name": tool.name,
             "tool_call_id": cleaned(call.id, 255),

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from hitl_approvals import canonical, failpoints, results
+from hitl_approvals.awaiting import awaited
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import (
     DecisionType,
@@ -20,12 +21,17 @@ from hitl_approvals.enums import (
 from hitl_approvals.exceptions import (
     InterruptSuspended,
     LeaseLost,
-    PayloadRejected,
     RunDiverged,
     RunError,
     ToolNotStarted,
 )
-from hitl_approvals.gate.calls import Call, coerced
+from hitl_approvals.gate.approved import (
+    WorldChanged,
+    approved_values,
+    may_run,
+    require_precondition,
+)
+from hitl_approvals.gate.calls import Call
 from hitl_approvals.gate.written import (
     dumped,
     dumped_after,
@@ -67,11 +73,11 @@ def answer(run: Run, call: Call) -> dict[str, Any] | Open:
         return _begin(run, call, step)
     if step.status == StepStatus.SUCCEEDED:
         if row is not None and row.status == InterruptStatus.DECIDED:
-            run.resolve_later(row, OutcomeStatus.SUCCEEDED, _may_run(call), step.result)
+            run.resolve_later(row, OutcomeStatus.SUCCEEDED, may_run(call), step.result)
         return _told(call, step)
     if step.status == StepStatus.FAILED:
         if row is not None and row.status == InterruptStatus.DECIDED:
-            run.resolve_later(row, OutcomeStatus.FAILED, _may_run(call), step.result)
+            run.resolve_later(row, OutcomeStatus.FAILED, may_run(call), step.result)
         return _told(call, step)
     if step.status == StepStatus.STARTED:
         return _found_started(run, call, step)
@@ -116,41 +122,6 @@ def _told(call: Call, step: TurnStep) -> dict[str, Any]:
     return _say(call, content, results.OK)
 
 
-def _may_run(call: Call) -> str:
-    """Return the digest of the arguments that may run."""
-    row = call.interrupt
-    return canonical.digest(call.args_text) if row is None else row.decision_digest
-
-
-def _approved_values(call: Call, tool: Tool[Any, Any]) -> dict[str, Any]:
-    """Return the values that may run: exactly the bytes that were decided on.
-
-    Raises:
-        RunDiverged: Bytes or schema are not the ones that the decision was about.
-    """
-    row = call.interrupt
-    if row is None:
-        return coerced(tool, call.args_text)
-    text = row.args_text if row.decision_args_text is None else row.decision_args_text
-    if text is None or canonical.digest(text) != row.decision_digest:
-        raise RunDiverged(
-            f"The arguments stored for `{tool.name}` are not the approved ones; nothing "
-            "ran and the decision was kept."
-        )
-    if row.schema_digest != tool.signature.schema_digest:
-        raise RunDiverged(
-            f"`{tool.name}` takes other arguments now than when this call was approved; "
-            "nothing ran and the decision was kept."
-        )
-    try:
-        return coerced(tool, text)
-    except PayloadRejected as error:
-        raise RunDiverged(
-            f"The approved arguments no longer fit `{tool.name}`: "
-            f"{results.does_not_fit(error.detail, error.errors)}"
-        ) from error
-
-
 def _begin(run: Run, call: Call, step: TurnStep | None) -> dict[str, Any] | Open:
     tool = call.tool
     if tool is None:
@@ -158,7 +129,9 @@ def _begin(run: Run, call: Call, step: TurnStep | None) -> dict[str, Any] | Open
             f"`{call.name}` was asked for, and is not among this agent's tools now."
         )
     run.check_lease()
-    values = _approved_values(call, tool)
+    values = approved_values(call, tool)
+    if tool.effect != ToolMode.TRANSACTIONAL:
+        require_precondition(tool, values)
     if tool.effect == ToolMode.NONE:
         limit = None if call.interrupt is None else call.interrupt.execute_by
         if limit is not None and limit <= run.clock.now():
@@ -208,7 +181,7 @@ def _read_only(
         generation=1 if call.interrupt is None else call.interrupt.generation,
     )
     if call.interrupt is not None:
-        run.resolve_later(call.interrupt, outcome, _may_run(call), result)
+        run.resolve_later(call.interrupt, outcome, may_run(call), result)
     return _told(call, step)
 
 
@@ -220,12 +193,16 @@ def _transactional(
     step: TurnStep,
 ) -> dict[str, Any] | Open:
     def body() -> Any:
+        # Inside the transaction: what it read still holds when the effect commits.
+        require_precondition(tool, approved_values(call, tool))
         return dumped(tool, _called(tool, values, step))
 
     try:
-        transactional.run_body(run, step, body, digest_run=_may_run(call))
+        transactional.run_body(run, step, body, digest_run=may_run(call))
     except transactional.BodyFailed as failure:
         error = failure.error
+        if isinstance(error, WorldChanged):
+            raise error from None
         if isinstance(error, NOT_RUN):
             # Rolled back and not on record: the same call begins anew in the next run.
             step.error = for_operator(error)
@@ -236,7 +213,7 @@ def _transactional(
             step,
             error=for_operator(error),
             text=for_model(error, tool),
-            digest_run=_may_run(call),
+            digest_run=may_run(call),
         )
     return _told(call, step)
 
@@ -308,7 +285,7 @@ def _recorded(
         step,
         status=status,
         outcome=outcome,
-        digest_run=_may_run(call),
+        digest_run=may_run(call),
         result=result,
         error=error,
     )
@@ -324,7 +301,7 @@ def _found_started(run: Run, call: Call, step: TurnStep) -> dict[str, Any] | Ope
         return Open.DOUBT
     if step.mode == ToolMode.IDEMPOTENT and tool.retention is not None:
         if run.clock.now() - step.started_at < tool.retention:
-            values = _approved_values(call, tool)
+            values = approved_values(call, tool)
             return _effectful(run, call, tool, values, step)
         return Open.DOUBT
     if step.mode == ToolMode.LOOKUP and tool.lookup is not None:
@@ -340,7 +317,7 @@ def _looked_up(
         return Open.LATER
     assert tool.lookup is not None  # noqa: S101  checked at registration
     try:
-        found = tool.lookup(step.idempotency_key)
+        found = awaited(tool.lookup, step.idempotency_key)
     except Exception as error:  # noqa: BLE001  the other side is away: ask again later
         step.error = for_operator(error)
         return Open.LATER
@@ -374,4 +351,4 @@ def _called(
         interrupt_id=str(step.interrupt_id or "") if step is not None else "",
     )
     with inside(underway):
-        return tool.function(**values)
+        return awaited(tool.function, **values)

@@ -49,6 +49,9 @@ class AgentTurn(models.Model):
     dispatched_at = models.DateTimeField(_("last hint"), null=True)
     hints = models.PositiveIntegerField(_("hints"), default=0)
 
+    restarts = models.PositiveIntegerField(_("restarts"), default=0)
+    """Part of every key: a restarted turn replays nothing of what it did before."""
+
     fence = models.PositiveBigIntegerField(_("fence"), default=0)
     lease_token = models.UUIDField(null=True, editable=False)
     lease_until = models.DateTimeField(_("lease"), null=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hitl_approvals.services.control import cancel, retry
+from hitl_approvals.services.control import cancel, re_review, restart, retry
 from hitl_approvals.services.decisions import decide
 from hitl_approvals.services.settlements import settle
 from hitl_approvals.services.sweeper import SweepReport, sweep
@@ -13,6 +13,8 @@ __all__ = [
     "SweepReport",
     "cancel",
     "decide",
+    "re_review",
+    "restart",
     "retry",
     "settle",
     "sweep",

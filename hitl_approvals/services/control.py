@@ -6,24 +6,40 @@ from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef
 
-from hitl_approvals import permissions
+from hitl_approvals import canonical, permissions
+from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import (
     OPEN_TURN,
     EventType,
     InterruptStatus,
     OutcomeStatus,
+    StepStatus,
     TurnStatus,
 )
-from hitl_approvals.exceptions import TransitionNotAllowed, TurnNotFound
-from hitl_approvals.models import AgentTurn, DbNow
-from hitl_approvals.services import rows, threads
+from hitl_approvals.exceptions import (
+    InterruptNotFound,
+    TransitionNotAllowed,
+    TurnNotFound,
+)
+from hitl_approvals.models import (
+    AgentTurn,
+    DbNow,
+    InterruptEvent,
+    PendingInterrupt,
+)
+from hitl_approvals.services import decisions, rows, threads
 from hitl_approvals.services.closing import cancel_leftovers
-from hitl_approvals.services.events import actor_of, head, turn_event
+from hitl_approvals.services.events import (
+    actor_of,
+    head,
+    interrupt_event,
+    turn_event,
+)
+from hitl_approvals.services.hints import wake
 from hitl_approvals.services.transactions import alias, run_atomic
-from hitl_approvals.services.turns import wake
-from hitl_approvals.types import Person
+from hitl_approvals.types import ActorInfo, Person
 
 
 def read_turn(turn_id: UUID | str) -> AgentTurn:
@@ -110,8 +126,61 @@ def retry(turn_id: UUID | str, *, by: Person | None, via: str) -> AgentTurn:
         ReviewerNotAllowed: The right is missing.
         TransitionNotAllowed: The turn is not stopped.
     """
+    return _go_on(read_turn(turn_id), EventType.TURN_RETRIED, by, via, "retry", {})
+
+
+KEEP: Any = object()
+"""Stands for "the turn's own input"."""
+
+
+def restart(
+    turn_id: UUID | str,
+    *,
+    by: Person | None,
+    via: str,
+    input: Any = KEEP,  # noqa: A002
+) -> AgentTurn:
+    """Run a stopped turn from its beginning: nothing is replayed, gated calls ask again.
+
+    What it did before stays on record, and decisions that were not used are withdrawn.
+    Calls that need no approval run once more: that is what restarting means.
+
+    Args:
+        turn_id: A turn that needs attention or has failed.
+        by: Who restarts; None is trusted code.
+        via: The door, for the audit trail.
+        input: Other input than before, as JSON.
+
+    Raises:
+        TurnNotFound: No such turn, or it may not be seen.
+        ReviewerNotAllowed: The right is missing.
+        TransitionNotAllowed: The turn is not stopped, or a call may be under way.
+        PayloadRejected: The input is not JSON, too large or too deep.
+    """
     turn = read_turn(turn_id)
+    changes: dict[str, Any] = {"restarts": F("restarts") + 1, "state": None}
+    if input is not KEEP:
+        canonical.dumps(
+            input,
+            max_bytes=hitl_settings.max_payload_bytes,
+            max_depth=hitl_settings.max_depth,
+        )
+        changes["input"] = input
+    return _go_on(turn, EventType.TURN_RESTARTED, by, via, "restart", changes)
+
+
+def _go_on(
+    turn: AgentTurn,
+    type_: EventType,
+    by: Person | None,
+    via: str,
+    verb: str,
+    changes: dict[str, Any],
+) -> AgentTurn:
+    """Move a stopped turn to `ready`, or to `suspended` while doubts are open."""
     permissions.require_administer_turn(by, turn)
+    actor = actor_of(by, via)
+    at: Any = turn.db_now  # type: ignore[attr-defined]
     stopped = [TurnStatus.NEEDS_ATTENTION, TurnStatus.FAILED]
 
     def work() -> None:
@@ -121,20 +190,12 @@ def retry(turn_id: UUID | str, *, by: Person | None, via: str) -> AgentTurn:
             pk=turn.pk, status__in=stopped, events_count=turn.events_count
         )
         if held.update(attempts=0) != 1:
-            raise _conflict(turn.pk, "retry")
-        doubts = (
-            rows.interrupts()
-            .filter(turn=turn.pk, status=InterruptStatus.IN_DOUBT)
-            .count()
-        )
+            raise _conflict(turn.pk, verb)
+        written = _withdraw_all(turn, actor, at) if verb == "restart" else []
+        mine = rows.interrupts().filter(turn=turn.pk)
+        doubts = mine.filter(status=InterruptStatus.IN_DOUBT).count()
         status = TurnStatus.SUSPENDED if doubts else TurnStatus.READY
-        event = turn_event(
-            turn,
-            EventType.TURN_RETRIED,
-            actor=actor_of(by, via),
-            at=turn.db_now,  # type: ignore[attr-defined]
-            status=status,
-        )
+        event = turn_event(turn, type_, actor=actor, at=at, status=status)
         held.update(
             status=status,
             undecided=doubts,
@@ -143,13 +204,92 @@ def retry(turn_id: UUID | str, *, by: Person | None, via: str) -> AgentTurn:
             hints=0,
             finished_at=None,
             error="",
+            **changes,
             **head(event),
         )
-        event.save(using=alias(), force_insert=True)
+        rows.events().bulk_create([*written, event])
 
     run_atomic(work)
     wake(turn.pk)
     return rows.turns().get(pk=turn.pk)
+
+
+def _withdraw_all(turn: AgentTurn, actor: ActorInfo, at: Any) -> list[InterruptEvent]:
+    """Withdraw what a restarted turn will not ask for again.
+
+    Raises:
+        TransitionNotAllowed: A call may be under way; its fate has to be known first.
+    """
+    if rows.steps().filter(turn=turn.pk, status=StepStatus.STARTED).exists():
+        raise TransitionNotAllowed(
+            "A call of this turn may still be under way. Once its time is over it "
+            "comes back as in doubt; settle it, then restart the turn.",
+            turn_id=str(turn.pk),
+            status=turn.status,
+        )
+    return cancel_leftovers(
+        rows.interrupts().filter(turn=turn.pk, status=InterruptStatus.DECIDED),
+        at=at,
+        actor=actor,
+        outcome=OutcomeStatus.WITHDRAWN,
+    )
+
+
+def re_review(
+    interrupt_id: UUID | str, *, by: Person | None, via: str
+) -> PendingInterrupt:
+    """Take a decision back whose call the agent asks for differently now.
+
+    For a turn that needs attention because it diverged. The next run then asks for the
+    call as it is, as a new interrupt; retry the turn to let it run.
+
+    Raises:
+        InterruptNotFound: No such interrupt, or it may not be seen.
+        ReviewerNotAllowed: The right is missing.
+        TransitionNotAllowed: The turn is not stopped, or the call was begun.
+    """
+    row = decisions.read(interrupt_id)
+    turn = row.turn
+    if turn is None:
+        raise InterruptNotFound
+    permissions.require_administer_turn(by, turn)
+    event = interrupt_event(
+        row,
+        EventType.CANCELLED,
+        actor=actor_of(by, via),
+        at=row.db_now,  # type: ignore[attr-defined]
+        status=InterruptStatus.CANCELLED,
+        detail={"outcome": str(OutcomeStatus.SUPERSEDED)},
+    )
+    begun = rows.steps().filter(interrupt=OuterRef("pk"))
+
+    def work() -> None:
+        held = rows.turns().filter(pk=turn.pk, status=TurnStatus.NEEDS_ATTENTION)
+        if held.update(hints=F("hints")) != 1:
+            raise _conflict(turn.pk, "re-review")
+        moved = (
+            rows.interrupts()
+            .filter(
+                pk=row.pk,
+                status=InterruptStatus.DECIDED,
+                events_count=row.events_count,
+            )
+            .exclude(Exists(begun.exclude(status=StepStatus.NOT_STARTED)))
+            .update(
+                status=InterruptStatus.CANCELLED,
+                outcome_status=OutcomeStatus.SUPERSEDED,
+                **head(event),
+            )
+        )
+        if moved != 1:
+            raise TransitionNotAllowed(
+                "Only a decision that nothing was run for can be taken back.",
+                interrupt_id=str(row.pk),
+            )
+        event.save(using=alias(), force_insert=True)
+
+    run_atomic(work)
+    return rows.interrupts().get(pk=row.pk)
 
 
 def _conflict(turn_id: UUID, verb: str) -> TransitionNotAllowed:

@@ -35,8 +35,8 @@ from hitl_approvals.exceptions import (
 from hitl_approvals.models import DbNow, InterruptEvent, PendingInterrupt, db_now_plus
 from hitl_approvals.services import rows
 from hitl_approvals.services.events import SYSTEM, actor_of, head, interrupt_event
+from hitl_approvals.services.hints import wake
 from hitl_approvals.services.transactions import run_atomic
-from hitl_approvals.services.turns import wake
 from hitl_approvals.services.verdicts import Verdict, time_to_start, translate
 from hitl_approvals.types import ActorInfo, DecisionReceipt, Person
 
@@ -90,7 +90,7 @@ def decide(
         SnapshotMismatch: The stored arguments are not the ones that were frozen.
     """
     parsed = parse_decision(decision)
-    row = _read(interrupt_id)
+    row = read(interrupt_id)
     permissions.require_decide(by, row)
     body = canonical.digest(
         canonical.dumps(decision_body(parsed), max_bytes=None, max_depth=None)
@@ -116,7 +116,7 @@ def decide(
     try:
         _apply(row, verdict, actor_of(by, via), extra)
     except _Lost:
-        fresh = _read(row.pk)
+        fresh = read(row.pk)
         replay = _replayed(fresh, by, hashed, body)
         if replay is not None:
             return replay
@@ -132,7 +132,7 @@ def decide(
 def expire(interrupt_id: UUID) -> bool:
     """Let the clock decide a request whose time has passed; False if it was not due."""
     try:
-        row = _read(interrupt_id)
+        row = read(interrupt_id)
         verdict = Verdict(DecisionType.EXPIRE, {"reason": ""})
         _apply(row, verdict, SYSTEM, {"decided_by": None}, due=True)
     except (_Lost, HitlApprovalsError):
@@ -140,7 +140,12 @@ def expire(interrupt_id: UUID) -> bool:
     return True
 
 
-def _read(interrupt_id: UUID | str) -> PendingInterrupt:
+def read(interrupt_id: UUID | str) -> PendingInterrupt:
+    """Return an interrupt with its turn, its queue and the database's time.
+
+    Raises:
+        InterruptNotFound: There is no such interrupt.
+    """
     try:
         row = (
             rows.interrupts()

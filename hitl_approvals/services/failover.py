@@ -34,6 +34,8 @@ from hitl_approvals.services.turns import NOT_LEASED
 PAGE = 200
 TRIES = 5
 """A turn that moves while it is being stopped is read again, this often."""
+_STEP = ("turn_id", "name", "mode", "hard_deadline", "finished_at")
+"""What is read of a step: its result may be long."""
 _SOON = db_now_plus(timedelta(minutes=1))
 STAYED = (TurnStatus.RUNNING, TurnStatus.SUSPENDED, TurnStatus.NEEDS_ATTENTION)
 """Statuses in which a turn may have been more on the old primary than it is here."""
@@ -87,7 +89,7 @@ def hold_all(*, since: datetime) -> Iterator[UUID]:
     Args:
         since: The moment from which records may be missing.
     """
-    for turn in _each(would_go_on()):
+    for turn in _each(would_go_on().only("pk")):
         if any(_hold(turn.pk, since) for _try in range(TRIES)):
             yield turn.pk
 
@@ -156,7 +158,8 @@ def unknowns(*, since: datetime) -> Iterator[Unknown]:
 
 def _under_way() -> Iterator[Unknown]:
     """Calls that began and whose deadline has not passed: the sweeper doubts them then."""
-    for step in _each(rows.steps().filter(status=StepStatus.STARTED)):
+    begun = rows.steps().filter(status=StepStatus.STARTED)
+    for step in _each(begun.only(*_STEP)):
         until = _moment(step.hard_deadline)
         text = f"began and may still be under way; in doubt after {until}"
         yield _of_step(step, "under_way", text)
@@ -182,7 +185,7 @@ def _not_on_record(since: datetime) -> Iterator[Unknown]:
         )
         .exclude(Exists(begun))
     )
-    for row in _each(calls):
+    for row in _each(calls.only("turn_id", "tool_name", "policy", "status")):
         mode = str(row.policy.get("mode", ToolMode.UNSAFE))
         if mode not in LEAVES_TRACES or row.turn_id is None:
             continue
@@ -209,7 +212,7 @@ def _recorded(since: datetime) -> Iterator[Unknown]:
         finished_at__gte=since,
         turn__status__in=OPEN_TURN,
     )
-    for step in _each(done):
+    for step in _each(done.only(*_STEP)):
         text = f"recorded as done at {_moment(step.finished_at)}; will not be repeated"
         yield _of_step(step, "recorded", text)
 

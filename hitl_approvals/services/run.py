@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from hitl_approvals import canonical
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import (
     EventType,
@@ -58,6 +59,12 @@ class Run:
     def next_position(self) -> int:
         """Return the place of the next step in the order of the turn."""
         return len(self.steps) + len(self.buffer) + 1
+
+    def key(self, *parts: Any) -> str:
+        """Return the key of a step or interrupt of this turn since its last restart."""
+        if self.turn.restarts:
+            return canonical.key_digest("restart", self.turn.restarts, *parts)
+        return canonical.key_digest(*parts)
 
     def check_lease(self) -> None:
         """Raise if the heartbeat found that the turn belongs to somebody else.

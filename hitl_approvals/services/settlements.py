@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
-from django.core.exceptions import ValidationError
 from django.db.models import Case, F, Value, When
 
 from hitl_approvals import canonical, failpoints, permissions
@@ -19,13 +18,14 @@ from hitl_approvals.enums import (
     StepStatus,
     TurnStatus,
 )
-from hitl_approvals.exceptions import InterruptNotFound, TransitionNotAllowed
+from hitl_approvals.exceptions import TransitionNotAllowed
 from hitl_approvals.models import DbNow, PendingInterrupt, db_now_plus
 from hitl_approvals.registry import registry
 from hitl_approvals.services import rows
+from hitl_approvals.services.decisions import read
 from hitl_approvals.services.events import actor_of, head, interrupt_event
+from hitl_approvals.services.hints import wake
 from hitl_approvals.services.transactions import alias, run_atomic
-from hitl_approvals.services.turns import wake
 from hitl_approvals.services.verdicts import time_to_start
 from hitl_approvals.types import ActorInfo, Person
 
@@ -72,7 +72,7 @@ def settle(
     """
     if answer not in _EVENT:
         raise ValueError(f"A doubt is settled by {', '.join(_EVENT)}; got {answer!r}.")
-    row = _read(interrupt_id)
+    row = read(interrupt_id)
     permissions.require_settle(by, row)
     if row.status != InterruptStatus.IN_DOUBT or row.turn is None:
         raise TransitionNotAllowed(
@@ -132,22 +132,6 @@ def settle(
     failpoints.reach("settle.after_commit")
     wake(row.turn.pk)
     return rows.interrupts().get(pk=row.pk)
-
-
-def _read(interrupt_id: UUID | str) -> PendingInterrupt:
-    try:
-        row = (
-            rows.interrupts()
-            .select_related("turn", "queue")
-            .annotate(db_now=DbNow())
-            .filter(pk=interrupt_id)
-            .first()
-        )
-    except (ValidationError, ValueError):
-        row = None
-    if row is None:
-        raise InterruptNotFound
-    return row
 
 
 def _require_fits(row: PendingInterrupt, result: Any) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +12,6 @@ from hitl_approvals import failpoints
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import (
     EventType,
-    InterruptKind,
     InterruptStatus,
     StepStatus,
     TurnStatus,
@@ -20,7 +19,6 @@ from hitl_approvals.enums import (
 from hitl_approvals.exceptions import LeaseLost
 from hitl_approvals.models import (
     DEFAULT_QUEUE,
-    DbNow,
     InterruptEvent,
     PendingInterrupt,
     TurnStep,
@@ -28,36 +26,10 @@ from hitl_approvals.models import (
 )
 from hitl_approvals.services import queues, rows
 from hitl_approvals.services.events import SYSTEM, head, interrupt_event
+from hitl_approvals.services.reopening import Reopening, lapse_row, reopen_row
+from hitl_approvals.services.requests import Request
 from hitl_approvals.services.run import Run, fenced, flush, flushed, load
 from hitl_approvals.services.transactions import run_atomic
-
-NOTHING_DECIDED: dict[str, Any] = {
-    "decision": None,
-    "decision_args_text": None,
-    "decision_digest": "",
-    "decision_value": None,
-    "reason": "",
-    "decided_by": None,
-    "decided_by_label": "",
-    "decided_via": "",
-    "decided_at": None,
-    "decision_key": None,
-    "decision_body": "",
-    "execute_by": None,
-}
-
-
-@dataclass(slots=True)
-class Request:
-    """One call or question as it will stand on its row."""
-
-    dedupe_key: str
-    kind: InterruptKind
-    position: int = 0
-    queue: str | None = None
-    expires_in: timedelta | None = None
-    fields: dict[str, Any] = field(default_factory=dict)
-    """The remaining columns, by name."""
 
 
 @dataclass(slots=True)
@@ -76,6 +48,7 @@ def suspend(
     requests: Sequence[Request] = (),
     doubts: Sequence[Doubt] = (),
     lapsed: Sequence[PendingInterrupt] = (),
+    reopened: Sequence[Reopening] = (),
     state: Any = None,
 ) -> list[UUID]:
     """Write what waits for people and suspend the turn if anything does.
@@ -88,6 +61,7 @@ def suspend(
         requests: New interrupts, `pending`.
         doubts: Calls to be put `in_doubt`.
         lapsed: Approvals that were not used in time, to go back to a person.
+        reopened: Approvals that no longer fit the world or the tool, likewise.
         state: The adapter's own state, where it keeps one.
 
     Returns:
@@ -109,13 +83,14 @@ def suspend(
 
     def work() -> None:
         ending.reset()
-        if not doubts and not lapsed:
+        if not doubts and not lapsed and not reopened:
             # New requests always take effect, so one statement says it all.
             fenced(run, undecided=len(requests), **closing)
             ending.raise_new(requests, doubts)
         else:
             fenced(run)
             ending.send_back(lapsed)
+            ending.reopen(reopened)
             ending.put_in_doubt(doubts)
             ending.raise_new(requests, doubts)
             if ending.waiting:
@@ -149,6 +124,11 @@ class _Ending:
         for row in sorted(lapsed, key=lambda row: row.pk):
             self._note(row.pk, lapse_row(row, self.at))
 
+    def reopen(self, reopened: Sequence[Reopening]) -> None:
+        """Ask again, with the call as it stands now."""
+        for one in sorted(reopened, key=lambda one: one.interrupt.pk):
+            self._note(one.interrupt.pk, reopen_row(one, self.at))
+
     def put_in_doubt(self, doubts: Sequence[Doubt]) -> None:
         """Put calls that have an interrupt in doubt, each with its step."""
         for doubt in sorted(doubts, key=_interrupt_id):
@@ -179,6 +159,10 @@ class _Ending:
         rows.interrupts().bulk_create(new)
         for interrupt_id, step_id in links.items():
             rows.steps().filter(pk=step_id).update(interrupt=interrupt_id)
+        for request, row in zip(requests, new, strict=False):
+            if request.supersedes is not None:
+                old = rows.interrupts().filter(pk=request.supersedes)
+                old.update(superseded_by=row.pk)
 
     def _note(self, interrupt_id: UUID, event: InterruptEvent | None) -> None:
         if event is not None:
@@ -224,43 +208,6 @@ def _raised(row: PendingInterrupt, at: datetime) -> InterruptEvent:
         status=row.status,
         detail={"tool": row.tool_name, "queue": row.queue_id},
     )
-
-
-def lapse_row(row: PendingInterrupt, at: datetime) -> InterruptEvent | None:
-    """Send an approval that was not used in time back to a person."""
-    event = interrupt_event(
-        row,
-        EventType.LAPSED,
-        actor=SYSTEM,
-        at=at,
-        status=InterruptStatus.PENDING,
-        decision="",
-        generation=row.generation + 1,
-        revision=row.revision + 1,
-        execute_by=row.execute_by,
-        detail={"decision": row.decision, "decided_by": row.decided_by_label},
-    )
-    wait = row.policy.get("expires_in")
-    fresh = hitl_settings.expires_in if wait is None else timedelta(seconds=wait)
-    moved = (
-        rows.interrupts()
-        .filter(
-            pk=row.pk,
-            status=InterruptStatus.DECIDED,
-            generation=row.generation,
-            events_count=row.events_count,
-            execute_by__lte=DbNow(),
-        )
-        .update(
-            status=InterruptStatus.PENDING,
-            generation=row.generation + 1,
-            revision=row.revision + 1,
-            expires_at=None if fresh is None else db_now_plus(fresh),
-            **NOTHING_DECIDED,
-            **head(event),
-        )
-    )
-    return event if moved else None
 
 
 def _interrupt_id(doubt: Doubt) -> UUID:

@@ -28,7 +28,7 @@ from hitl_approvals.enums import (
 from hitl_approvals.models import AgentTurn, DbNow, db_now_plus
 from hitl_approvals.services import decisions, doubts, marks, rows, threads
 from hitl_approvals.services.events import SYSTEM, head, turn_event
-from hitl_approvals.services.suspension import lapse_row
+from hitl_approvals.services.reopening import lapse_row
 from hitl_approvals.services.transactions import alias, run_atomic
 from hitl_approvals.services.turns import NOT_LEASED, backoff
 

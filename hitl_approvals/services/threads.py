@@ -7,6 +7,7 @@ from django.db.models import Exists, OuterRef
 from hitl_approvals.enums import TurnStatus
 from hitl_approvals.models import DbNow
 from hitl_approvals.services import rows
+from hitl_approvals.services.hints import wake
 
 
 def unblock_oldest(thread_key: str) -> bool:
@@ -20,12 +21,14 @@ def unblock_oldest(thread_key: str) -> bool:
     )
     if oldest is None:
         return False
-    return (
+    freed = (
         rows.turns()
         .filter(pk=oldest, blocked=True, status=TurnStatus.READY)
-        .update(blocked=False, next_run_at=DbNow(), dispatched_at=None)
-        == 1
+        .update(blocked=False, next_run_at=DbNow(), dispatched_at=DbNow())
     )
+    if freed:
+        wake(oldest)
+    return bool(freed)
 
 
 def unblock_orphans() -> int:

@@ -8,137 +8,24 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.db.models import F, Q, QuerySet
 
-from hitl_approvals import canonical, dispatchers, failpoints
+from hitl_approvals import canonical, failpoints
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import EventType, InterruptStatus, TurnStatus
-from hitl_approvals.exceptions import KeyReused, LeaseLost, PayloadRejected
+from hitl_approvals.exceptions import (
+    LeaseLost,
+)
 from hitl_approvals.models import AgentTurn, DbNow, db_now_plus
 from hitl_approvals.services import rows, threads
 from hitl_approvals.services.clock import DbClock
 from hitl_approvals.services.closing import cancel_leftovers
 from hitl_approvals.services.events import SYSTEM, head, turn_event
 from hitl_approvals.services.run import Run, fenced, flush, flushed, load
-from hitl_approvals.services.transactions import alias, run_atomic
-from hitl_approvals.text import storable
-from hitl_approvals.types import Person
+from hitl_approvals.services.transactions import run_atomic
 
 NOT_LEASED: dict[str, Any] = {"lease_token": None, "lease_until": None}
-
-
-def create(
-    *,
-    agent: str,
-    agent_version: str,
-    input: Any,  # noqa: A002  the word of the design
-    thread_id: str | None = None,
-    key: str | None = None,
-    requested_by: Person | None = None,
-    execute_options: Any = None,
-    claimed: bool = False,
-) -> tuple[AgentTurn, bool]:
-    """Insert a turn, claimed by the caller or owed to any worker.
-
-    Joins the caller's transaction. The same `key` with the same content finds the turn
-    that is there.
-
-    Returns:
-        The turn, and whether it was made now.
-
-    Raises:
-        KeyReused: The key stands for another request.
-        PayloadRejected: Input or options are not JSON, too large or too deep, or the
-            thread's name cannot be stored.
-    """
-    if thread_id is not None and not (storable(thread_id) and len(thread_id) <= 255):
-        raise PayloadRejected(
-            "A thread's name has at most 255 characters, none of them NUL or half of a "
-            "surrogate pair; nothing was stored.",
-            errors=[{"loc": "thread_id", "message": "Use a shorter, plain name."}],
-        )
-    limits = {
-        "max_bytes": hitl_settings.max_payload_bytes,
-        "max_depth": hitl_settings.max_depth,
-    }
-    label = requested_by.get_username() if requested_by is not None else ""
-    body = canonical.dumps([agent, input, thread_id, execute_options, label], **limits)
-    turn = AgentTurn(
-        agent=agent,
-        agent_version=agent_version,
-        input=input,
-        execute_options=execute_options,
-        start_key=None if key is None else canonical.key_digest("start", key),
-        start_digest=canonical.digest(body),
-        max_attempts=hitl_settings.max_attempts,
-        requested_by_id=None if requested_by is None else requested_by.pk,
-        requested_by_label=label[:255],
-    )
-    turn.thread_id = thread_id or str(turn.pk)
-    turn.thread_key = canonical.key_digest("thread", turn.thread_id)
-    if claimed:
-        turn.status = TurnStatus.RUNNING
-        turn.fence = turn.attempts = 1
-        turn.active_thread = turn.thread_key
-        turn.lease_token = uuid4()
-        turn.lease_until = db_now_plus(hitl_settings.lease)
-    else:
-        turn.next_run_at = turn.dispatched_at = DbNow()
-    try:
-        with transaction.atomic(using=alias()):
-            turn.save(using=alias(), force_insert=True)
-    except IntegrityError as error:
-        return _collided(turn, error)
-    if not claimed:
-        _read_back(turn)
-        wake(turn.pk)
-    return turn, True
-
-
-def _read_back(turn: AgentTurn) -> None:
-    """Replace the expressions that were inserted by the times that they became."""
-    turn.refresh_from_db(using=alias(), fields=["next_run_at", "dispatched_at"])
-
-
-def _collided(turn: AgentTurn, error: IntegrityError) -> tuple[AgentTurn, bool]:
-    """Find whether the start key or the thread was taken, and answer accordingly."""
-    if turn.start_key is not None:
-        found = rows.turns().filter(start_key=turn.start_key).first()
-        if found is not None:
-            if found.start_digest != turn.start_digest:
-                raise KeyReused(
-                    "This key already started another turn; use a new key.",
-                    turn_id=str(found.pk),
-                )
-            return found, False
-    if turn.status != TurnStatus.RUNNING:
-        raise error
-    # The thread is busy: the turn waits its turn like any other.
-    turn.status = TurnStatus.READY
-    turn.fence = turn.attempts = 0
-    turn.active_thread = turn.lease_token = turn.lease_until = None
-    turn.next_run_at = turn.dispatched_at = DbNow()
-    turn.blocked = True
-    with transaction.atomic(using=alias()):
-        turn.save(using=alias(), force_insert=True)
-    _read_back(turn)
-    return turn, True
-
-
-def wake(turn_id: UUID) -> None:
-    """Announce, after the commit, that a run may be owed. Losing this costs a sweep."""
-
-    def announce() -> None:
-        dispatchers.wake(turn_id)
-
-    transaction.on_commit(announce, using=alias(), robust=True)
-
-
-def adopt(turn: AgentTurn) -> Run:
-    """Return the run of a turn that was just created as claimed."""
-    fresh = rows.turns().filter(pk=turn.pk).annotate(db_now=DbNow()).get()
-    return Run(turn=fresh, fence=fresh.fence, clock=DbClock(fresh.db_now))
 
 
 def _claimable(runnable: Iterable[tuple[str, str]]) -> QuerySet[AgentTurn]:
@@ -359,15 +246,12 @@ def _end(run: Run, status: TurnStatus, type_: EventType, **changes: Any) -> Turn
 
 __all__ = [
     "LeaseLost",
-    "adopt",
     "backoff",
     "claim",
     "complete",
-    "create",
     "extend_lease",
     "fail",
     "need_attention",
     "owed",
     "release",
-    "wake",
 ]

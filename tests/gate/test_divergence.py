@@ -197,14 +197,3 @@ def test_an_edit_whose_bytes_were_changed_runs_nothing(world):
 
     assert resume(turn) == "needs_attention"
     assert world.effects == []
-
-
-def test_an_approval_under_another_schema_runs_nothing(world):
-    turn = begin([call("mail", "m", to="a")])
-    row = only(turn)
-    PendingInterrupt.objects.filter(pk=row.pk).update(schema_digest="c1:" + "0" * 64)
-    decide(row)
-
-    assert resume(turn) == "needs_attention"
-    assert world.effects == []
-    assert only(turn).status == "decided"

@@ -1,0 +1,97 @@
+"""Questions to a person: found by key or by their order, answered once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from hitl_approvals import canonical
+from hitl_approvals.conf import hitl_settings
+from hitl_approvals.enums import (
+    DecisionType,
+    InterruptKind,
+    InterruptStatus,
+    OutcomeStatus,
+)
+from hitl_approvals.exceptions import ApprovalRejected, PayloadRejected, RunDiverged
+from hitl_approvals.models import PendingInterrupt
+from hitl_approvals.schemas import check_schema
+from hitl_approvals.services.requests import Request
+from hitl_approvals.services.run import Run
+from hitl_approvals.services.suspension import suspend
+
+if TYPE_CHECKING:
+    from hitl_approvals.gate.batch import Gate
+
+
+def ask(
+    gate: Gate, payload: Any, schema: Mapping[str, Any] | None, key: str | None
+) -> Any:
+    """Return the answer to a question, suspending until there is one.
+
+    Raises:
+        InterruptSuspended, ApprovalRejected, RunDiverged, PayloadRejected
+    """
+    if key is None:
+        label: list[Any] = ["ordinal", gate.ordinal("?")]
+    else:
+        label = ["key", key]
+    dedupe_key = canonical.key_digest(
+        "interrupt", str(gate.run.turn.pk), "question", gate.run.key(*label)
+    )
+    asked = _bounded(payload)
+    if schema is not None and (wrong := check_schema(schema)):
+        raise PayloadRejected("response_schema is no JSON schema.", errors=wrong)
+    row = gate.run.interrupts.get(dedupe_key)
+    if row is None:
+        question = _question(dedupe_key, payload, schema, gate.run)
+        gate.stop(suspend(gate.run, requests=[question]))
+    assert row is not None  # noqa: S101  a new question always waits
+    if key is None and _bounded(row.payload) != asked:
+        raise RunDiverged(
+            f"Question {label[1]} of this turn was {row.payload!r} and is "
+            f"{payload!r} now. Pass key= to `turn.interrupt` so that the answer "
+            "finds its question."
+        )
+    return _answered(gate.run, row)
+
+
+def _answered(run: Run, row: PendingInterrupt) -> Any:
+    decided = row.status == InterruptStatus.DECIDED
+    if row.decision == DecisionType.RESPOND:
+        if decided:
+            run.resolve_later(row, OutcomeStatus.ANSWERED)
+        return row.decision_value
+    if decided:
+        expired = row.decision == DecisionType.EXPIRE
+        run.resolve_later(
+            row, OutcomeStatus.EXPIRED if expired else OutcomeStatus.REFUSED
+        )
+    raise ApprovalRejected("question", row.reason or "nobody answered in time")
+
+
+def _bounded(payload: Any) -> str:
+    return canonical.dumps(
+        payload,
+        max_bytes=hitl_settings.max_payload_bytes,
+        max_depth=hitl_settings.max_depth,
+    )
+
+
+def _question(
+    dedupe_key: str, payload: Any, schema: Mapping[str, Any] | None, run: Run
+) -> Request:
+    return Request(
+        dedupe_key=dedupe_key,
+        kind=InterruptKind.QUESTION,
+        fields={
+            "payload": payload,
+            "response_schema": None if schema is None else dict(schema),
+            "context": {"asked": run.turn.input, "messages": [], "metadata": {}},
+            "allowed_decisions": [
+                DecisionType.RESPOND.value,
+                DecisionType.REJECT.value,
+            ],
+            "policy": {"gated": True, "why": "the agent asks a question", "tags": []},
+        },
+    )
