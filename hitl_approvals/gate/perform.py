@@ -301,7 +301,11 @@ def _found_started(run: Run, call: Call, step: TurnStep) -> dict[str, Any] | Ope
         return Open.DOUBT
     if step.mode == ToolMode.IDEMPOTENT and tool.retention is not None:
         if run.clock.now() - step.started_at < tool.retention:
-            values = approved_values(call, tool)
+            try:
+                values = approved_values(call, tool)
+            except WorldChanged:
+                # Begun, so it cannot go back to a person as if it had not been.
+                return Open.DOUBT
             return _effectful(run, call, tool, values, step)
         return Open.DOUBT
     if step.mode == ToolMode.LOOKUP and tool.lookup is not None:

@@ -8,6 +8,7 @@ the real services.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import pytest
@@ -15,8 +16,11 @@ from django.db import IntegrityError
 
 from hitl_approvals import TurnFailed, services
 from hitl_approvals.exceptions import ToolNotStarted
+from hitl_approvals.gate import batch
 from hitl_approvals.models import AgentTurn
-from hitl_approvals.services import effects, turns
+from hitl_approvals.registry import registry
+from hitl_approvals.schemas import ToolSignature
+from hitl_approvals.services import effects, suspension, turns
 from tests.support.agents import call, mail
 from tests.support.turns import (
     begin,
@@ -31,7 +35,7 @@ from tests.support.turns import (
     resume,
     step_statuses,
 )
-from tests.support.world import Crash, acts_then, raises
+from tests.support.world import Crash, acts_then, acts_then_raises, raises
 
 pytestmark = pytest.mark.django_db
 MAIL = call("mail", "m", to="a")
@@ -142,3 +146,45 @@ def test_a_claimer_that_met_the_last_turn_does_not_block_the_thread(monkeypatch)
         assert turns.claim(turn.pk, [("scripted", "2")]) is None
 
     assert resume(turn) == "suspended"
+
+
+@pytest.fixture
+def other_transfer():
+    """Let the process come back with a `transfer` that takes something else."""
+    tools = registry.agents["scripted"].tools
+    before = tools["transfer"]
+
+    def deploy():
+        def transfer(to: str, currency: str = "EUR") -> str:
+            """Transfer in a currency."""
+            return ""
+
+        tools["transfer"] = after = copy(before)
+        after.signature = ToolSignature.of(transfer, name="transfer")
+
+    yield deploy
+    tools["transfer"] = before
+
+
+def test_a_started_call_that_cannot_be_repeated_any_more_is_a_doubt(
+    world, other_transfer, monkeypatch
+):
+    world.plan("transfer", acts_then_raises(Crash()))
+    turn = begin([TRANSFER])
+    decide(only(turn))
+    with pytest.raises(Crash):
+        resume(turn)
+    ends: list[int] = []
+
+    def suspend_a_few_times(*args, **kwargs):
+        ends.append(1)
+        if len(ends) > 3:
+            raise Crash
+        return suspension.suspend(*args, **kwargs)
+
+    monkeypatch.setattr(batch, "suspend", suspend_a_few_times)
+    other_transfer()
+
+    assert recover(turn) == "suspended"
+    assert only(turn).status == "in_doubt"
+    assert world.names() == ["transfer"]
