@@ -21,6 +21,7 @@ from hitl_approvals import health, services
 from hitl_approvals.health import Level, configuration, examination
 from hitl_approvals.management.commands.hitl_doctor import seconds
 from hitl_approvals.models import AgentTurn, db_now_plus
+from hitl_approvals.registry import registry
 from tests.support.agents import call
 from tests.support.turns import begin, begin_owed
 
@@ -179,9 +180,12 @@ def test_a_broker_s_url_that_makes_no_sense_is_a_failure(celery_app: Celery) -> 
     assert "pigeon" in line.text
 
 
-def test_findings_of_the_system_checks_are_lines(settings: Settings) -> None:
+def test_findings_of_the_system_checks_are_lines(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings.HITL_APPROVALS = {"DISPATCHER": "worker", "LEASE": -1, "LEASES": 3}
-    settings.USE_TZ = True
+    # Whatever tools the other tests of this process registered.
+    monkeypatch.setattr(registry, "tools", {})
 
     lines = configuration.system_checks()
 
