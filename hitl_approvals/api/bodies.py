@@ -14,6 +14,7 @@ from hitl_approvals.api.parsers import kind_of, read_object
 from hitl_approvals.canonical import printable
 from hitl_approvals.decisions import Decision, parse_decision
 from hitl_approvals.enums import DecisionType
+from hitl_approvals.services.settlements import ANSWERS, Answer
 
 if TYPE_CHECKING:
     from hitl_approvals.types import JSONValue
@@ -53,6 +54,15 @@ class StartRequest:
     thread_id: str | None
     execute_options: Any
     key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SettlementRequest:
+    """What a person found out, as it was sent."""
+
+    answer: Answer
+    result: Any
+    note: str
 
 
 def read_decision(request: Request, kind: DecisionType) -> DecisionRequest:
@@ -103,6 +113,62 @@ def read_start(request: Request) -> StartRequest:
     )
 
 
+def read_settlement(request: Request) -> SettlementRequest:
+    """Read what a person found out about a call in doubt.
+
+    Raises:
+        BadRequest: A field is unknown, missing or of the wrong type.
+        PayloadRejected: The body is not JSON.
+    """
+    body = read_object(request)
+    _refuse_unknown(body, ("answer", "result", "note"))
+    answer = body.get("answer")
+    if answer not in ANSWERS:
+        offered = ", ".join(f'"{one}"' for one in ANSWERS)
+        raise BadRequest(f'A settlement needs "answer", one of {offered}.')
+    if "result" in body and answer != "happened":
+        raise BadRequest('Only a call that "happened" has a "result".')
+    return SettlementRequest(
+        answer=answer,
+        result=body.get("result"),
+        note=_text(body, "note"),
+    )
+
+
+def read_reason(request: Request) -> str:
+    """Read the body of a command that takes a reason and nothing else.
+
+    Raises:
+        BadRequest: A field is unknown or of the wrong type.
+        PayloadRejected: The body is not JSON.
+    """
+    body = read_object(request)
+    _refuse_unknown(body, ("reason",))
+    return _text(body, "reason")
+
+
+def read_restart(request: Request) -> dict[str, Any]:
+    """Read what a restart changes: the input, if it is there.
+
+    Raises:
+        BadRequest: A field is unknown.
+        PayloadRejected: The body is not JSON.
+    """
+    body = read_object(request)
+    _refuse_unknown(body, ("input",))
+    return {"input": body["input"]} if "input" in body else {}
+
+
+def read_nothing(request: Request) -> None:
+    """Refuse a body that says something: it would not be heard.
+
+    Raises:
+        BadRequest: There is a field.
+        PayloadRejected: The body is not JSON.
+    """
+    _refuse_unknown(read_object(request), ())
+
+
 def idempotency_key(request: Request) -> str | None:
     """Return the `Idempotency-Key` header as it stands.
 
@@ -150,6 +216,15 @@ def _revision(request: Request, body: Mapping[str, JSONValue]) -> int | None:
     if given not in (None, matched):
         raise BadRequest('If-Match and "revision" name two different revisions.')
     return matched
+
+
+def _text(body: Mapping[str, JSONValue], name: str) -> str:
+    value = body.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise BadRequest(f'The "{name}" must be text; got {kind_of(value)}.')
+    return value
 
 
 def _thread(value: JSONValue) -> str | None:

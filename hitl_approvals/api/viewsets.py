@@ -96,6 +96,29 @@ class InterruptViewSet(ApprovalsViewSet[PendingInterrupt]):
         """Answer a question."""
         return self._decide(request, pk, DecisionType.RESPOND)
 
+    @action(detail=True, methods=["post"])
+    def settle(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Say what became of a call whose fate is unknown."""
+        by = person(request)
+        asked = bodies.read_settlement(request)
+        services.settle(
+            pk,
+            asked.answer,
+            by=by,
+            via=Door.API,
+            result=asked.result,
+            note=asked.note,
+        )
+        return self._as_it_is_now(pk, by)
+
+    @action(detail=True, methods=["post"], url_path="re-review")
+    def re_review(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Take a decision back whose call the agent asks for differently now."""
+        by = person(request)
+        bodies.read_nothing(request)
+        services.re_review(pk, by=by, via=Door.API)
+        return self._as_it_is_now(pk, by)
+
     def interrupt_as_it_is_now(self) -> Any:
         """Return what an error shows: the winner's decision to whoever came second."""
         row = _fresh(self.kwargs.get("pk", ""), person(self.request))
@@ -121,6 +144,12 @@ class InterruptViewSet(ApprovalsViewSet[PendingInterrupt]):
             raise InterruptNotFound
         replayed = "true" if receipt.replayed else "false"
         return Response(self._shown(row), headers={REPLAYED: replayed})
+
+    def _as_it_is_now(self, pk: str, by: Person) -> Response:
+        row = _fresh(pk, by)
+        if row is None:
+            raise InterruptNotFound
+        return Response(self._shown(row))
 
     def _shown(self, row: PendingInterrupt) -> Any:
         return InterruptSerializer(row, context=self.get_serializer_context()).data
@@ -159,6 +188,28 @@ class TurnViewSet(ApprovalsViewSet[AgentTurn]):
     def retrieve(self, request: Request, pk: str, **kwargs: Any) -> Response:
         """Show one turn."""
         turn = selectors.turn_get(pk, person(request))
+        return Response(self.get_serializer(turn).data)
+
+    @action(detail=True, methods=["post"])
+    def cancel(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """End an open turn and withdraw what waits."""
+        by, reason = person(request), bodies.read_reason(request)
+        turn = services.cancel(pk, by=by, via=Door.API, reason=reason)
+        return Response(self.get_serializer(turn).data)
+
+    @action(detail=True, methods=["post"])
+    def retry(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Give a stopped turn fresh attempts."""
+        bodies.read_nothing(request)
+        turn = services.retry(pk, by=person(request), via=Door.API)
+        return Response(self.get_serializer(turn).data)
+
+    @action(detail=True, methods=["post"])
+    def restart(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Run a stopped turn from its beginning."""
+        changed = bodies.read_restart(request)
+        by = person(request)
+        turn = services.restart(pk, by=by, via=Door.API, **changed)
         return Response(self.get_serializer(turn).data)
 
 

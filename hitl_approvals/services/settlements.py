@@ -31,6 +31,8 @@ from hitl_approvals.types import ActorInfo, Person
 
 Answer = Literal["happened", "run_again", "give_up"]
 
+ANSWERS: tuple[Answer, ...] = ("happened", "run_again", "give_up")
+
 _EVENT = {
     "happened": EventType.SETTLED_HAPPENED,
     "run_again": EventType.SETTLED_RUN_AGAIN,
