@@ -20,6 +20,7 @@ from hitl_approvals.exceptions import (
     InterruptNotFound,
     PayloadRejected,
     ReviewerNotAllowed,
+    StaleReview,
     TransitionNotAllowed,
 )
 from hitl_approvals.models import PendingInterrupt
@@ -59,7 +60,11 @@ def settle_view(
             via=Door.ADMIN.value,
             result=result,
             note=typed["note"],
+            revision=sent.revision,
         )
+    except StaleReview:
+        sent.reason = typed["note"]
+        return stale(desk, request, row.pk, sent)
     except ReviewerNotAllowed as error:
         return desk.forbidden(request, error.detail)
     except InterruptNotFound as error:

@@ -63,6 +63,7 @@ class SettlementRequest:
     answer: Answer
     result: Any
     note: str
+    revision: int | None
 
 
 def read_decision(request: Request, kind: DecisionType) -> DecisionRequest:
@@ -121,7 +122,7 @@ def read_settlement(request: Request) -> SettlementRequest:
         PayloadRejected: The body is not JSON.
     """
     body = read_object(request)
-    _refuse_unknown(body, ("answer", "result", "note"))
+    _refuse_unknown(body, ("answer", "result", "note", "revision"))
     answer = body.get("answer")
     if answer not in ANSWERS:
         offered = ", ".join(f'"{one}"' for one in ANSWERS)
@@ -132,6 +133,7 @@ def read_settlement(request: Request) -> SettlementRequest:
         answer=answer,
         result=body.get("result"),
         note=_text(body, "note"),
+        revision=_revision(request, body),
     )
 
 

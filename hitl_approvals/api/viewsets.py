@@ -108,6 +108,7 @@ class InterruptViewSet(ApprovalsViewSet[PendingInterrupt]):
             via=Door.API,
             result=asked.result,
             note=asked.note,
+            revision=asked.revision,
         )
         return self._as_it_is_now(pk, by)
 

@@ -18,7 +18,7 @@ from hitl_approvals.enums import (
     StepStatus,
     TurnStatus,
 )
-from hitl_approvals.exceptions import TransitionNotAllowed
+from hitl_approvals.exceptions import StaleReview, TransitionNotAllowed
 from hitl_approvals.models import DbNow, PendingInterrupt, db_now_plus
 from hitl_approvals.registry import registry
 from hitl_approvals.services import rows
@@ -53,6 +53,7 @@ def settle(
     via: str,
     result: Any = None,
     note: str = "",
+    revision: int | None = None,
 ) -> PendingInterrupt:
     """Settle a call in doubt. Joins the caller's transaction.
 
@@ -64,12 +65,14 @@ def settle(
         via: The door, for the audit trail.
         result: What the call returned, as JSON; only with `happened`.
         note: How the person found out.
+        revision: The revision that the person saw; None skips the comparison.
 
     Raises:
         ValueError: There is no such answer.
         InterruptNotFound: No such row, or it may not be seen.
         ReviewerNotAllowed: The right to settle is missing.
         TransitionNotAllowed: It is not in doubt, or may not run again (yet).
+        StaleReview: The row is newer than what was seen.
         PayloadRejected: The result is not what the tool returns; nothing was recorded.
     """
     if answer not in _EVENT:
@@ -81,6 +84,13 @@ def settle(
             f"This is {row.get_status_display()}, not in doubt; nothing was recorded.",
             interrupt_id=str(row.pk),
             status=row.status,
+        )
+    if revision is not None and revision != row.revision:
+        raise StaleReview(
+            f"You saw revision {revision}; it is at {row.revision} now. "
+            "Look at it again before you settle it.",
+            seen=revision,
+            current=row.revision,
         )
     if answer == "run_again":
         _require_may_run_again(row)

@@ -121,6 +121,16 @@ def test_a_settlement_that_does_not_fit_is_refused_and_nothing_is_stored(
     assert row.status == "in_doubt"
 
 
+def test_a_settlement_of_an_older_revision_is_stale(operator: APIClient) -> None:
+    row = _in_doubt()
+
+    answer = _settle(operator, row, answer="give_up", revision=row.revision - 1)
+
+    assert (answer.status_code, answer.json()["code"]) == (409, "stale_review")
+    row.refresh_from_db()
+    assert row.status == "in_doubt"
+
+
 def test_settling_needs_its_right_and_a_doubt(
     operator: APIClient, client_of: Any
 ) -> None:
