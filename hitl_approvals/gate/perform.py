@@ -133,8 +133,7 @@ def _begin(run: Run, call: Call, step: TurnStep | None) -> dict[str, Any] | Open
     if tool.effect != ToolMode.TRANSACTIONAL:
         require_precondition(tool, values)
     if tool.effect == ToolMode.NONE:
-        limit = None if call.interrupt is None else call.interrupt.execute_by
-        if limit is not None and limit <= run.clock.now():
+        if call.interrupt is not None and effects.has_lapsed(call.interrupt):
             # Nothing is written before a reading call, so no statement would ask.
             return Open.LAPSED
         return _read_only(run, call, tool, values)

@@ -96,20 +96,23 @@ def why_not(run: Run, interrupt: PendingInterrupt | None) -> Exception:
     still_mine = (
         rows.turns().filter(pk=run.turn.pk, status="running", fence=run.fence).exists()
     )
-    if still_mine and interrupt is not None:
-        lapsed = (
-            rows.interrupts()
-            .filter(
-                pk=interrupt.pk,
-                status=InterruptStatus.DECIDED,
-                generation=interrupt.generation,
-                execute_by__lte=DbNow(),
-            )
-            .exists()
-        )
-        if lapsed:
-            return ApprovalLapsed()
+    if still_mine and interrupt is not None and has_lapsed(interrupt):
+        return ApprovalLapsed()
     return LeaseLost()
+
+
+def has_lapsed(interrupt: PendingInterrupt) -> bool:
+    """Ask the database, whose clock alone counts, whether an approval's time passed."""
+    return (
+        rows.interrupts()
+        .filter(
+            pk=interrupt.pk,
+            status=InterruptStatus.DECIDED,
+            generation=interrupt.generation,
+            execute_by__lte=DbNow(),
+        )
+        .exists()
+    )
 
 
 def start(run: Run, step: TurnStep, *, timeout: timedelta) -> None:

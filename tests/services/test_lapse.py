@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from hitl_approvals import Approve, Edit, Reject, Respond, services
+from hitl_approvals.gate import batch
 from hitl_approvals.models import DbNow, PendingInterrupt
 from tests.support.agents import call
 from tests.support.turns import (
@@ -238,6 +241,29 @@ def test_approvals_of_every_mode_lapse(world, tool, lapse):
     assert events(only(turn)) == ["raised", "approved", "lapsed"]
     assert decide_and_resume(turn) == "completed"
     assert world.names() == [tool]
+
+
+def test_only_the_databases_clock_says_that_an_approval_lapsed(
+    world, make_agent, monkeypatch
+):
+    """A worker that believed its own would send the call back for ever and ever."""
+    ends = []
+    suspend = batch.suspend
+
+    def counted(*args, **kwargs):
+        ends.append(True)
+        assert len(ends) < 5
+        return suspend(*args, **kwargs)
+
+    def agent(turn, given):
+        turn._run.clock._now += timedelta(days=2)
+        return turn.call_tools([call("read_secret", "r", name="x"), MAIL])
+
+    monkeypatch.setattr(batch, "suspend", counted)
+    turn = begin(agent=make_agent(agent))
+
+    assert decide_and_resume(turn) == "completed"
+    assert world.names() == ["read_secret", "mail"]
 
 
 def test_the_sweeper_leaves_turns_alone_that_are_not_ready(world):
