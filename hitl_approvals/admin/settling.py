@@ -62,16 +62,13 @@ def settle_view(
             note=typed["note"],
             revision=sent.revision,
         )
-    except StaleReview:
-        sent.reason = typed["note"]
-        return stale(desk, request, row.pk, sent)
     except ReviewerNotAllowed as error:
         return desk.forbidden(request, error.detail)
     except InterruptNotFound as error:
         raise Http404(error.detail) from error
-    except TransitionNotAllowed as error:
+    except (StaleReview, TransitionNotAllowed) as error:
         fresh = find(request, row.pk)
-        if fresh.status != InterruptStatus.IN_DOUBT:
+        if fresh.revision != sent.revision:
             sent.reason = typed["note"]
             return stale(desk, request, row.pk, sent)
         typed["errors"] = {"": error.detail}
