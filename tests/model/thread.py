@@ -31,11 +31,13 @@ COMPLETED = TurnStatus.COMPLETED.value
 NEEDS_ATTENTION = TurnStatus.NEEDS_ATTENTION.value
 FAILED = TurnStatus.FAILED.value
 CANCELLED = TurnStatus.CANCELLED.value
+OPEN = (READY, RUNNING, SUSPENDED, NEEDS_ATTENTION)
 FINAL = (COMPLETED, FAILED, CANCELLED)
 
 STARTS = "starts a turn of the thread"
+STARTS_HOLDING = "starts a turn that takes its thread at once"
 STARTS_HERE = "starts a turn of the thread and runs it here"
-MEETS_AT_START = "finds the thread taken at the start"
+MEETS_AT_START = "finds another turn there at the start"
 STARTS_BLOCKED = "starts the turn as waiting instead"
 CLAIMS_THREAD = "claims, and with the turn its thread"
 MEETS = "finds the thread taken by another turn"
@@ -176,11 +178,13 @@ class ThreadModel:
             after = _put(state, index, status=READY, blocked=True, sleeper=False)
             yield Move(SYSTEM, STARTS_BLOCKED, who, after)
             return
+        # Two that start together may both see nobody there.
         yield Move(SYSTEM, STARTS, who, _put(state, index, status=READY))
         if self._may_hold(state, index):
-            after = _put(state, index, status=RUNNING, holds=True)
-            yield Move(SYSTEM, STARTS_HERE, who, after)
-        else:
+            for label, status in ((STARTS_HERE, RUNNING), (STARTS_HOLDING, READY)):
+                after = _put(state, index, status=status, holds=True)
+                yield Move(SYSTEM, label, who, after)
+        if any(other.status in OPEN for other in state.turns[:index]):
             after = _put(state, index, sleeper=True)
             yield Move(SYSTEM, MEETS_AT_START, who, after)
 

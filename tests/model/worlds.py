@@ -13,7 +13,8 @@ from tests.model.turn.script import World
 
 SMALL = [
     # One call of each mode, gated and free, with everything that may go wrong.
-    World("U", started_here=True, edits=True, forgeries=1),
+    World("U", started_here=True),
+    World("U", edits=True, forgeries=1, zombies=0),
     World("U", strict=True),
     World("T", started_here=True),
     World("I"),

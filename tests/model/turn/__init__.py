@@ -34,6 +34,7 @@ class TurnModel:
             attempts=0,
             hint=False,
             replies=0,
+            restarted=False,
             calls=(ABSENT,) * self.rules.count,
             workers=(NO_WORKER, NO_WORKER),
             crashes=world.crashes,

@@ -17,6 +17,7 @@ from tests.model.turn.rules import Rules
 from tests.model.turn.script import IDEMPOTENT, LOOKUP, TRANSACTIONAL
 from tests.model.turn.state import (
     BODY,
+    DECIDED,
     DOUBT,
     EDIT,
     FOUND,
@@ -54,7 +55,16 @@ def at_call(rules: Rules, state: State, number: int, worker: Worker) -> Moves:
         yield from _start_again(rules, state, number, index)
     elif state.calls[index].late and not rules.lacks("gate_asks_time"):
         yield _noted(rules, state, number, LAPSED, SYSTEM, labels.LATE_AT_GATE)
-    elif rules.modes[index] == TRANSACTIONAL:
+    else:
+        yield from _begin(rules, state, number, index)
+
+
+def _begin(rules: Rules, state: State, number: int, index: int) -> Moves:
+    if state.reopenings and state.calls[index].interrupt == DECIDED:
+        # The tool takes other arguments by now, or its precondition fails.
+        spent = state._replace(reopenings=state.reopenings - 1)
+        yield _noted(rules, spent, number, LAPSED, TROUBLE, labels.WORLD_CHANGED)
+    if rules.modes[index] == TRANSACTIONAL:
         yield from _transaction(rules, state, number, index)
     else:
         draft = Draft(state)

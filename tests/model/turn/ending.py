@@ -20,7 +20,7 @@ from tests.model.turn.state import (
     State,
     Worker,
 )
-from tests.model.turn.sweeper import send_back
+from tests.model.turn.sweeper import is_unused, send_back
 
 
 def end_batch(
@@ -54,7 +54,7 @@ def _suspends(
 ) -> Move[State]:
     draft = Draft(state)
     rules.flush(draft, number)
-    unused = [i for i in lapsed if state.calls[i].interrupt == DECIDED]
+    unused = [i for i in lapsed if is_unused(rules, state.calls[i])]
     send_back(draft, unused)
     waiting = len(unused) + len(new)
     for index in new:

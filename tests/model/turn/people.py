@@ -13,6 +13,7 @@ from tests.model.turn.state import (
     ANSWER,
     APPROVE,
     ASKED,
+    CANCELLED,
     CHOSEN,
     DECIDED,
     EDIT,
@@ -31,6 +32,7 @@ from tests.model.turn.state import (
     RUNNING,
     STARTED,
     SUCCEEDED,
+    SUPERSEDED,
     SUSPENDED,
     Call,
     Draft,
@@ -178,9 +180,11 @@ def administer(rules: Rules, state: State) -> Moves:
         draft.turn, draft.undecided = (SUSPENDED, doubts) if doubts else (READY, 0)
         draft.attempts, draft.hint = 0, False
         yield Move(PEOPLE, labels.RETRIES, "olga", rules.sealed(draft))
+        yield from _restart(rules, state, doubts)
+        yield from _take_back(rules, state)
     if state.turn in OPEN_TURN:
         draft = Draft(state)
-        draft.turn, draft.hint = "cancelled", False
+        draft.turn, draft.hint = CANCELLED, False
         if not rules.lacks("cancel_counts"):
             draft.undecided = 0
         for index, call in enumerate(state.calls):
@@ -193,6 +197,32 @@ def administer(rules: Rules, state: State) -> Moves:
         if not rules.lacks("cancel_raises_fence"):
             draft.outdate()
         yield Move(CANCEL, labels.CANCELS, "olga", rules.sealed(draft))
+
+
+def _restart(rules: Rules, state: State, doubts: int) -> Moves:
+    """Begin anew; a call that may be under way has to be doubted and settled first."""
+    if any(call.steps[-1].status == STARTED for call in state.calls):
+        return
+    draft = Draft(state)
+    for index, call in enumerate(state.calls):
+        if call.interrupt == DECIDED:
+            rules.withdraw(draft, index)
+    draft.turn, draft.undecided = (SUSPENDED, doubts) if doubts else (READY, 0)
+    draft.attempts, draft.hint, draft.restarted = 0, False, True
+    yield Move(PEOPLE, labels.RESTARTS, "olga", rules.sealed(draft))
+
+
+def _take_back(rules: Rules, state: State) -> Moves:
+    """Withdraw a decision that nothing was run for; the next run asks anew."""
+    if state.turn != NEEDS_ATTENTION:
+        return
+    for index, call in enumerate(state.calls):
+        begun = any(step.status not in (NONE, NOT_STARTED) for step in call.steps)
+        if call.interrupt == DECIDED and not begun and rules.modes[index] != QUESTION:
+            draft = Draft(state)
+            rules.withdraw(draft, index)
+            draft.call(index, decision=SUPERSEDED)
+            yield Move(PEOPLE, labels.TAKES_BACK, f"olga {index}", rules.sealed(draft))
 
 
 def pass_time(rules: Rules, state: State) -> Moves:

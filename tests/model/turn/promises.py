@@ -69,10 +69,11 @@ def changes(before: State, after: State) -> Iterator[Change]:
     for old, new in zip(before.calls, after.calls, strict=True):
         if old is new:
             continue
-        if old.interrupt != new.interrupt:
+        # Where there is none any more, another row is looked at from here on.
+        if old.interrupt != new.interrupt and new.interrupt:
             yield "interrupt", old.interrupt, new.interrupt
         for was, is_ in zip(old.steps, new.steps, strict=False):
-            if was.status != is_.status:
+            if was.status != is_.status and is_.status:
                 yield "step", was.status, is_.status
 
 

@@ -13,6 +13,7 @@ from tests.model.turn.script import (
     World,
 )
 from tests.model.turn.state import (
+    ABSENT,
     AGENT,
     ANSWER,
     APPROVE,
@@ -23,10 +24,13 @@ from tests.model.turn.state import (
     CHOSEN,
     COMPLETED,
     DECIDED,
+    DONE,
     DOUBT,
     EDIT,
     END,
     FOUND,
+    FOUND_ABSENT,
+    FOUND_DONE,
     IDLE,
     IN_DOUBT,
     MAY_RUN,
@@ -40,6 +44,7 @@ from tests.model.turn.state import (
     RESOLVED,
     RUNNING,
     STARTED,
+    SUPERSEDED,
     UNKNOWN,
     WITHDRAWN,
     Call,
@@ -48,6 +53,7 @@ from tests.model.turn.state import (
     Worker,
 )
 
+IN_A_CALL = (BODY, DONE, FOUND_DONE, FOUND_ABSENT)
 SLEEPERS_MATTER = frozenset(
     {
         "fence",
@@ -234,8 +240,29 @@ class Rules:
         notes = draft.workers[number].notes
         draft.worker(number, notes=notes[:index] + what + notes[index + 1 :])
 
+    def begin_anew(self, draft: Draft) -> None:
+        """Ask for everything under new keys, after a restart."""
+        for index in range(self.count):
+            self._replace(draft, index)
+        draft.replies, draft.restarted = 0, False
+
+    def _replace(self, draft: Draft, index: int) -> None:
+        """Put a call under a new key in the place of one that is over.
+
+        Whoever still sleeps in the old one writes nothing but a late result.
+        """
+        draft.calls[index] = ABSENT
+        for number, worker in enumerate(draft.workers):
+            if worker.phase in IN_A_CALL and worker.at == index:
+                draft.stop(number)
+
     def enter(self, draft: Draft, number: int, batch: int) -> None:
         """Let a worker begin with a batch that the agent asks for."""
+        for index in range(self.script.begins[batch], self.script.ends[batch]):
+            call = draft.calls[index]
+            if (call.interrupt, call.decision) == (WITHDRAWN, SUPERSEDED):
+                # Its place is taken by a call under a key of its own.
+                self._replace(draft, index)
         self.go_on(draft, number, self.script.begins[batch], batch)
 
     def go_on(self, draft: Draft, number: int, at: int, batch: int) -> None:

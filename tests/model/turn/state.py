@@ -39,6 +39,8 @@ NONE = ""
 NOBODY = -1
 
 APPROVE, EDIT, REFUSE, ANSWER = "approve", "edit", "refuse", "answer"
+SUPERSEDED = "superseded"
+"""Stands for the decision of a withdrawn call that the next run asks for anew."""
 MAY_RUN = (APPROVE, EDIT)
 ASKED, CHOSEN = "asked", "chosen"
 """Which arguments somebody forged: those that were asked for, or a reviewer's own."""
@@ -97,6 +99,8 @@ class State(NamedTuple):
     hint: bool
     replies: int
     """How many replies of the language model are on record."""
+    restarted: bool
+    """Whether the next run begins anew, under new keys."""
     calls: tuple[Call, ...]
     workers: tuple[Worker, Worker]
     crashes: int
@@ -122,6 +126,7 @@ class Draft:
     attempts: int
     hint: bool
     replies: int
+    restarted: bool
     calls: list[Call]
     workers: list[Worker]
     crashes: int
@@ -138,6 +143,7 @@ class Draft:
             self.attempts,
             self.hint,
             self.replies,
+            self.restarted,
             calls,
             workers,
             self.crashes,
@@ -213,6 +219,7 @@ class Draft:
             self.attempts,
             self.hint,
             self.replies,
+            self.restarted,
             calls,
             (first, second),
             self.crashes,

@@ -56,7 +56,7 @@ def _lapse(rules: Rules, state: State) -> Moves:
     due = [
         index
         for index, call in enumerate(state.calls)
-        if call.late and _is_unused(rules, call)
+        if call.late and is_unused(rules, call)
     ]
     if due:
         draft = Draft(state)
@@ -65,7 +65,8 @@ def _lapse(rules: Rules, state: State) -> Moves:
         yield Move(SYSTEM, labels.LAPSES, "sweeper", rules.sealed(draft))
 
 
-def _is_unused(rules: Rules, call: Call) -> bool:
+def is_unused(rules: Rules, call: Call) -> bool:
+    """Tell whether a call may be sent back: it is approved, and nothing was begun."""
     unused = call.steps[-1].status in (NONE, NOT_STARTED)
     return (
         call.interrupt == DECIDED

@@ -54,6 +54,8 @@ def _claim(rules: Rules, state: State, number: int) -> Moves:
     if state.hint and state.turn == READY:
         draft.turn, draft.hint, draft.attempts = RUNNING, False, state.attempts + 1
         draft.outdate()
+        if state.restarted:
+            rules.begin_anew(draft)
         label, kind = labels.CLAIMS, SYSTEM
     elif rules.lacks("claim") and state.turn == RUNNING and state.crashes:
         draft.crashes -= 1
