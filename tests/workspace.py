@@ -19,7 +19,7 @@ RUN_VARIABLE = "HITL_TEST_RUN"
 
 _DATABASE_PREFIX = "test_hitl_"
 _FILE_PREFIX = "hitl-tests-"
-_RUN_NAME = re.compile(r"(?P<checkout>[0-9a-f]{8})_(?P<pid>[0-9]+)")
+_RUN_NAME = re.compile(r"(?P<checkout>[0-9a-f]{8})_(?P<pid>[0-9]+)(_\w+)?")
 
 
 def checkout_name() -> str:

@@ -1,0 +1,90 @@
+"""Breaks the product on purpose: a checker that finds none of these proves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.db.models import F
+
+from hitl_approvals.enums import StepStatus
+from hitl_approvals.gate import perform
+from hitl_approvals.services import effects, run, turns
+
+
+def _unwritten() -> None:
+    """The call is not on record before it begins."""
+
+    def start(run_: Any, step: Any, **_options: Any) -> None:
+        step.status, step.fence = StepStatus.STARTED, run_.fence
+
+    effects.start = start
+
+
+def _again_and_again() -> None:
+    """A call that a predecessor began is simply begun again."""
+
+    def found_started(run_: Any, call: Any, step: Any) -> Any:
+        effects.adopt(run_, step)
+        return perform._recorded(
+            run_,
+            call,
+            step,
+            StepStatus.SUCCEEDED,
+            perform.OutcomeStatus.SUCCEEDED,
+            perform.dumped_after(
+                call.tool,
+                perform._called(
+                    call.tool, perform.approved_values(call, call.tool), step
+                ),
+            ),
+        )
+
+    perform._found_started = found_started
+
+
+def _unfenced() -> None:
+    """Whoever was outdated writes all the same."""
+
+    def fenced(run_: Any, *conditions: Any, **changes: Any) -> None:
+        wanted = changes or {"hints": F("hints")}
+        run.rows.turns().filter(pk=run_.turn.pk).update(**wanted)
+
+    for module in (effects, run, turns, perform.transactional):
+        module.fenced = fenced  # type: ignore[attr-defined]
+
+
+def _forgetful() -> None:
+    """What a dead worker left is not owed to anybody."""
+    claimable = turns._claimable
+
+    def first_only(runnable: Any) -> Any:
+        return claimable(runnable).filter(attempts=0, fence=0)
+
+    turns._claimable = first_only
+
+
+def _tampering() -> None:
+    """Something else runs than what was approved."""
+    approved = perform.approved_values
+
+    def more(call: Any, tool: Any) -> dict[str, Any]:
+        values: dict[str, Any] = approved(call, tool)
+        return {**values, "amount": values["amount"] + 1}
+
+    perform.approved_values = more
+
+
+FAULTS: dict[str, Callable[[], None]] = {
+    "unwritten": _unwritten,
+    "again and again": _again_and_again,
+    "unfenced": _unfenced,
+    "forgetful": _forgetful,
+    "tampering": _tampering,
+}
+
+
+def commit(fault: str) -> None:
+    """Break this process's copy of the product; the empty name breaks nothing."""
+    if fault:
+        FAULTS[fault]()

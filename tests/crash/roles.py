@@ -1,0 +1,70 @@
+"""What the processes of the killed site do: the web door, the workers. Judges nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.test import Client
+
+from hitl_approvals import engine
+from tests.crash.site.broker import app
+
+PEOPLE = ("asks", "reviews")
+"""Who starts turns, and who decides what they want."""
+
+
+def token_of(person: str) -> str:
+    return person.ljust(40, "0")
+
+
+def request(person: str, path: str, body: dict[str, Any], answer: Path) -> None:
+    """Send one request to the site within this process, and keep its answer."""
+    response = Client(raise_request_exception=False).post(
+        f"/api/{path}",
+        json.dumps(body),
+        content_type="application/json",
+        headers={
+            "Authorization": f"Token {token_of(person)}",
+            # Pressed twice, it is still one decision.
+            "Idempotency-Key": f"{answer.parent.name} {path}",
+        },
+    )
+    draft = answer.with_suffix(".draft")
+    draft.write_text(
+        json.dumps({"status": response.status_code, "body": response.json()})
+    )
+    draft.rename(answer)
+
+
+def run_here(turn_id: str) -> None:
+    """Run an owed turn in this process."""
+    engine.run_turn(turn_id)
+
+
+def worker(transport: str) -> None:
+    """Be a worker until somebody ends this process."""
+    {"worker": _hitl_worker, "celery": _celery_worker}[transport]()
+
+
+def _hitl_worker() -> None:
+    call_command("hitl_worker", poll=0.05)
+
+
+def _celery_worker() -> None:
+    app.Worker(
+        pool="solo",
+        concurrency=1,
+        queues=[settings.HITL_APPROVALS["CELERY_QUEUE"]],
+        hostname=f"w{os.getpid()}@{socket.gethostname()}",
+        loglevel="INFO",
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+        quiet=True,
+    ).start()

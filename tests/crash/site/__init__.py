@@ -1,0 +1,1 @@
+"""The site that the crash matrix kills: one agent, a tool of every mode."""

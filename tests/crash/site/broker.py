@@ -1,0 +1,9 @@
+"""The site's Celery application."""
+
+from __future__ import annotations
+
+from celery import Celery
+
+app = Celery("crash")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
