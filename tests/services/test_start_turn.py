@@ -182,6 +182,7 @@ def test_a_busy_thread_blocks_the_next_turn_until_the_first_has_ended(world):
     second.refresh_from_db()
     third.refresh_from_db()
     assert (second.blocked, third.blocked) == (False, True)
+    assert run_turn(third.pk) == "dropped"
     assert run_turn(second.pk) == "completed"
     third.refresh_from_db()
     assert third.blocked is False
