@@ -14,7 +14,7 @@ SUITES := browser chaos crash engines mariadb
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test model lint format types imports migrations-check docs \
-	test-matrix bench-cycle clean $(SUITES:%=test-%)
+	test-matrix crash bench-cycle clean $(SUITES:%=test-%)
 
 help: ## Say what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -61,6 +61,9 @@ $(SUITES:%=test-%): $(DEVELOPMENT)
 
 test-matrix: $(DEVELOPMENT) ## Run the suite with the other Pythons and Djangos that are here
 	$(PY) -m scripts.matrix $(ARGS)
+
+crash: $(DEVELOPMENT) ## Kill and stop real processes at every failpoint, in every way
+	$(PY) -m tests.crash $(ARGS)
 
 bench-cycle: $(DEVELOPMENT) ## Time one decided call beside bare psycopg
 	$(PY) -m tests.benchmarks $(ARGS)

@@ -144,7 +144,6 @@ def matrix() -> list[Case]:
 _TELLING = (
     ("start", "suspend.before_commit", "unsafe"),
     ("decide", "decide.after_commit", "unsafe"),
-    ("resume", "claim.after_commit", "none"),
     ("resume", "gate.after_commit", "lookup"),
     ("resume", "gate.after_commit", "unsafe"),
     ("resume", "tool.after_call", "idempotent"),
@@ -152,7 +151,6 @@ _TELLING = (
     ("resume", "tool.after_call", "unsafe"),
     ("resume", "record.before_commit", "unsafe"),
     ("resume", "transaction.after_body", "transactional"),
-    ("resume", "transaction.after_commit", "transactional"),
     ("resume", "end.before_commit", "idempotent"),
 )
 

@@ -128,7 +128,7 @@ def _run(name: str, work: Callable[[], None], log: Path) -> NoReturn:
         code = 0
     except SystemExit as left:
         code = left.code if isinstance(left.code, int) else 0
-    except BaseException:
+    except BaseException:  # noqa: BLE001  told in the log, and by the exit code
         traceback.print_exc()
     finally:
         with suppress(Exception):

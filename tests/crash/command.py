@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.crash.cases import Case
     from tests.crash.verdict import Verdict
 
-LANES = 5
+LANES = 6
 """A lane waits most of the time: for a lease, a sweeper, a deadline."""
 PATIENCE = 40.0
 
@@ -37,23 +37,32 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--signal", choices=["kill", "stop"])
     parser.add_argument("--only", default="", help="part of a case's name")
     parser.add_argument("--trimmed", action="store_true", help="a telling few")
-    parser.add_argument("--fault", default="", help="break the product like this")
+    parser.add_argument("--faults", action="store_true", help="find planted faults")
     parser.add_argument("--sample", type=int, help="so many cases, by chance")
     parser.add_argument("--lanes", type=int, default=LANES, help="for each database")
     parser.add_argument("--patience", type=float, default=PATIENCE)
     options = parser.parse_args(arguments)
+    if options.faults:
+        options.database, options.transport = "sqlite", "worker"
     with ExitStack() as stack:
         _servers(stack, options)
         os.environ["DJANGO_SETTINGS_MODULE"] = "tests.crash.settings"
         django.setup()
-        return _play(options)
+        from tests.crash.roles import warm_up
+
+        warm_up()
+        return _find_faults(options) if options.faults else _play(options)
 
 
 def _servers(stack: ExitStack, options: Any) -> None:
     """Find what the cases run on; what is named in the environment is used as it is."""
     if options.database != "sqlite":
         os.environ.update(stack.enter_context(postgresql()).exports())
-    if options.transport != "worker" and "HITL_TEST_REDIS_URL" not in os.environ:
+    if (
+        options.transport != "worker"
+        and not options.trimmed
+        and "HITL_TEST_REDIS_URL" not in os.environ
+    ):
         os.environ.update(stack.enter_context(redis_server()).exports())
 
 
@@ -65,8 +74,6 @@ def _chosen(options: Any) -> list[Case]:
         wanted = getattr(options, name)
         found = [one for one in found if wanted in (None, getattr(one, name))]
     found = [one for one in found if options.only in one.name]
-    if options.fault:
-        found = [cases.replace(one, fault=options.fault) for one in found]
     if options.sample:
         found = random.sample(found, min(options.sample, len(found)))
     # A database's cases differ much in length; mixed, no lane ends long after others.
@@ -88,12 +95,30 @@ def _play(options: Any) -> int:
             elif len(judged) % 50 == 0:
                 print(f"... {len(judged)} of {len(chosen)}", file=sys.stderr)
     took = time.monotonic() - started
-    slowest = max((verdict.seconds for _, verdict in judged), default=0)
+    seconds = sorted(verdict.seconds for _, verdict in judged) or [0.0]
     print(*table.lines(judged), sep="\n")
-    print(f"\n{len(chosen)} cases in {took:.0f} s, the slowest in {slowest:.0f} s")
+    print(
+        f"\n{len(chosen)} cases in {took:.0f} s; the median took "
+        f"{seconds[len(seconds) // 2]:.1f} s, the slowest {seconds[-1]:.1f} s"
+    )
     print(table.last_line(judged), flush=True)
     complete = len(judged) == len(chosen) > 0
     return 0 if complete and all(verdict.good for _, verdict in judged) else 1
+
+
+def _find_faults(options: Any) -> int:
+    """Break the product on purpose; return 1 if that goes unnoticed."""
+    from tests.crash.faults import planted
+
+    wanted = dict(planted())
+    found = 0
+    with _folder() as folder:
+        for case, verdict in _judged(list(wanted), folder, options):
+            told = getattr(verdict, wanted[case])
+            print(f"{case.fault}: {wanted[case]}={told}", flush=True)
+            found += bool(told)
+    print(f"crash faults: planted={len(wanted)} found={found}", flush=True)
+    return 0 if found == len(wanted) else 1
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -62,27 +63,24 @@ def _postgresql(folder: Path, lanes: int) -> Iterator[list[dict[str, Any]]]:
     url = os.environ["HITL_TEST_POSTGRES_URL"]
     name = f"{run_database()}_crash"
     copies = [f"{name}{number}" for number in range(lanes)]
-    drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
-    create = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
-    with psycopg.connect(url, autocommit=True) as server:
 
-        def drop_all() -> None:
-            for one in (*copies, name):
-                server.execute(drop.format(sql.Identifier(one)))
+    def run(statement: str, *names: str) -> None:
+        with psycopg.connect(url, autocommit=True) as server:
+            server.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
 
-        drop_all()
-        try:
-            server.execute(
-                create.format(sql.Identifier(name), sql.Identifier("template0"))
-            )
-            _build(database_from_url(url, name=name), folder)
-            for copy in copies:
-                server.execute(
-                    create.format(sql.Identifier(copy), sql.Identifier(name))
-                )
-            yield [database_from_url(url, name=copy) for copy in copies]
-        finally:
-            drop_all()
+    def drop(one: str) -> None:
+        run("DROP DATABASE IF EXISTS {} WITH (FORCE)", one)
+
+    try:
+        run("CREATE DATABASE {} TEMPLATE {}", name, "template0")
+        _build(database_from_url(url, name=name), folder)
+        for copy in copies:
+            run("CREATE DATABASE {} TEMPLATE {}", copy, name)
+        yield [database_from_url(url, name=copy) for copy in copies]
+    finally:
+        # Each waits for a checkpoint; at the same time they wait for the same one.
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(drop, (*copies, name)))
 
 
 def _build(database: dict[str, Any], folder: Path) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from django.db.models import F
-
 from hitl_approvals.enums import StepStatus
 from hitl_approvals.gate import perform
-from hitl_approvals.services import effects, run, turns
+from hitl_approvals.services import effects, turns
+from tests.crash.cases import CALL, Case
 
 
 def _unwritten() -> None:
@@ -43,23 +42,12 @@ def _again_and_again() -> None:
     perform._found_started = found_started
 
 
-def _unfenced() -> None:
-    """Whoever was outdated writes all the same."""
-
-    def fenced(run_: Any, *conditions: Any, **changes: Any) -> None:
-        wanted = changes or {"hints": F("hints")}
-        run.rows.turns().filter(pk=run_.turn.pk).update(**wanted)
-
-    for module in (effects, run, turns, perform.transactional):
-        module.fenced = fenced  # type: ignore[attr-defined]
-
-
 def _forgetful() -> None:
     """What a dead worker left is not owed to anybody."""
     claimable = turns._claimable
 
     def first_only(runnable: Any) -> Any:
-        return claimable(runnable).filter(attempts=0, fence=0)
+        return claimable(runnable).filter(attempts=0)
 
     turns._claimable = first_only
 
@@ -78,7 +66,6 @@ def _tampering() -> None:
 FAULTS: dict[str, Callable[[], None]] = {
     "unwritten": _unwritten,
     "again and again": _again_and_again,
-    "unfenced": _unfenced,
     "forgetful": _forgetful,
     "tampering": _tampering,
 }
@@ -88,3 +75,14 @@ def commit(fault: str) -> None:
     """Break this process's copy of the product; the empty name breaks nothing."""
     if fault:
         FAULTS[fault]()
+
+
+def planted() -> list[tuple[Case, str]]:
+    """Return a case for every fault, and what has to be found in it."""
+    at = {"phase": "resume", "point": CALL, "mode": "unsafe"}
+    return [
+        (Case(**at, fault="unwritten"), "doubled"),
+        (Case(**at, fault="again and again"), "doubled"),
+        (Case(**{**at, "mode": "idempotent"}, fault="forgetful"), "lost"),
+        (Case(**{**at, "mode": "lookup"}, fault="tampering"), "wrong"),
+    ]

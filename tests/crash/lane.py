@@ -288,7 +288,9 @@ class _Play:
         elif decision == "reject":
             body = {"reason": "Not now."}
         row = self._interrupts().get()
-        return self._send("reviews", f"interrupts/{row.pk}/{decision}/", body, **options)
+        return self._send(
+            "reviews", f"interrupts/{row.pk}/{decision}/", body, **options
+        )
 
     def _press_settle(self, answer: str, **options: Any) -> tuple[Child, Path]:
         body: dict[str, Any] = {"answer": answer}

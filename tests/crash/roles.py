@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import socket
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
 from django.test import Client
+from django.urls import get_resolver
 
 from hitl_approvals import engine
 from tests.crash.site.broker import app
 
 PEOPLE = ("asks", "reviews")
 """Who starts turns, and who decides what they want."""
+
+NEEDED = (
+    "celery.app.log",
+    "celery.apps.worker",
+    "celery.bin.worker",
+    "celery.concurrency.solo",
+    "celery.events.state",
+    "celery.fixups.django",
+    "celery.worker.autoscale",
+    "celery.worker.components",
+    "celery.worker.consumer",
+    "celery.worker.strategy",
+    "django.db.backends.postgresql.base",
+    "django.db.backends.sqlite3.base",
+    "hitl_approvals.agents.function",
+    "hitl_approvals.dispatchers.celery",
+    "hitl_approvals.management.commands.hitl_worker",
+    "hitl_approvals.tasks",
+    "kombu.transport.redis",
+    "rest_framework.authtoken.models",
+)
 
 
 def token_of(person: str) -> str:
@@ -68,3 +92,13 @@ def _celery_worker() -> None:
         without_heartbeat=True,
         quiet=True,
     ).start()
+
+
+def warm_up() -> None:
+    """Import what the processes will need, so that none of them has to."""
+    for module in NEEDED:
+        import_module(module)
+    get_resolver().url_patterns  # noqa: B018  imports every view
+    gc.collect()
+    # What is here now stays: a collection in a child would copy all of its pages.
+    gc.freeze()
