@@ -46,7 +46,7 @@ def use(database: dict[str, Any]) -> None:
 @contextmanager
 def _sqlite(folder: Path, lanes: int) -> Iterator[list[dict[str, Any]]]:
     template = {**settings.DATABASES["default"], "NAME": str(folder / "template.db")}
-    _build(template, folder)
+    build(template, folder)
     made = []
     for number in range(lanes):
         copy = folder / f"sqlite{number}.db"
@@ -73,7 +73,7 @@ def _postgresql(folder: Path, lanes: int) -> Iterator[list[dict[str, Any]]]:
 
     try:
         run("CREATE DATABASE {} TEMPLATE {}", name, "template0")
-        _build(database_from_url(url, name=name), folder)
+        build(database_from_url(url, name=name), folder)
         for copy in copies:
             run("CREATE DATABASE {} TEMPLATE {}", copy, name)
         yield [database_from_url(url, name=copy) for copy in copies]
@@ -83,8 +83,14 @@ def _postgresql(folder: Path, lanes: int) -> Iterator[list[dict[str, Any]]]:
             list(pool.map(drop, (*copies, name)))
 
 
-def _build(database: dict[str, Any], folder: Path) -> None:
-    def build() -> None:
+def build(database: dict[str, Any], folder: Path) -> None:
+    """Migrate an empty database, in a process of its own, and let people in.
+
+    Raises:
+        RuntimeError: It could not be made; the text holds the log.
+    """
+
+    def work() -> None:
         use(database)
         call_command("migrate", verbosity=0)
         with connection.cursor() as cursor:
@@ -99,6 +105,6 @@ def _build(database: dict[str, Any], folder: Path) -> None:
                 cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     log = folder / "migrate.log"
-    child = Child("migrate", build, log)
+    child = Child("migrate", work, log)
     if not child.wait(120) or child.failed:
         raise RuntimeError(f"The database could not be made:\n{log.read_text()}")

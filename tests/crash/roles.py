@@ -25,6 +25,8 @@ NEEDED = (
     "celery.app.log",
     "celery.apps.worker",
     "celery.bin.worker",
+    "celery.concurrency.asynpool",
+    "celery.concurrency.prefork",
     "celery.concurrency.solo",
     "celery.events.state",
     "celery.fixups.django",

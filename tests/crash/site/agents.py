@@ -13,10 +13,15 @@ TABLE = "crash_effect"
 RETENTION = 3600
 
 
-def _act(mode: str, case: str, amount: int) -> dict[str, Any]:
+def act(mode: str, case: str, amount: int) -> dict[str, Any]:
+    """Call the other side, which takes no call after its deadline."""
     call = current_call()
-    key = "" if call is None else call.idempotency_key
-    outside.act(mode=mode, case=case, amount=amount, key=key)
+    key, deadline = (
+        ("", None) if call is None else (call.idempotency_key, call.deadline)
+    )
+    outside.dawdle()
+    outside.act(mode=mode, case=case, amount=amount, key=key, deadline=deadline)
+    outside.dawdle()
     return {"amount": amount}
 
 
@@ -29,30 +34,31 @@ def look_up(key: str) -> Any:
 @tool(effect="unsafe")
 def unsafe(case: str, amount: int) -> dict[str, Any]:
     """Call somebody who keeps no record of keys."""
-    return _act("unsafe", case, amount)
+    return act("unsafe", case, amount)
 
 
 @tool(effect="idempotent", retention=RETENTION)
 def idempotent(case: str, amount: int) -> dict[str, Any]:
     """Call somebody who does nothing the second time that a key comes."""
-    return _act("idempotent", case, amount)
+    return act("idempotent", case, amount)
 
 
 @tool(effect="lookup", lookup=look_up)
 def lookup(case: str, amount: int) -> dict[str, Any]:
     """Call somebody who can be asked whether a key came."""
-    return _act("lookup", case, amount)
+    return act("lookup", case, amount)
 
 
 @tool(effect="none")
 def none(case: str, amount: int) -> dict[str, Any]:
     """Read something; a person has to allow it all the same."""
-    return _act("none", case, amount)
+    return act("none", case, amount)
 
 
 @tool(effect="transactional")
 def transactional(case: str, amount: int) -> dict[str, Any]:
     """Write a row where the approvals are."""
+    outside.dawdle()
     with connection.cursor() as cursor:
         cursor.execute(
             f"INSERT INTO {TABLE} (happened_to, amount) VALUES (%s, %s)", [case, amount]

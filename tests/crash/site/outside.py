@@ -8,15 +8,42 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 folder = Path("/nonexistent")
 """Where the calls of this lane go; set before a process is forked."""
 
+slowness = 0.0
+"""How long the other side lets wait at most, in seconds."""
 
-def act(**what: Any) -> None:
-    """Let something happen in the world."""
+
+class TooLate(Exception):
+    """The other side takes no call whose time is over."""
+
+
+def dawdle() -> None:
+    """Take some time, or none."""
+    if slowness:
+        time.sleep(random.uniform(0, slowness))
+
+
+def chance(share: float) -> bool:
+    """Tell by chance whether something happens."""
+    return random.random() < share
+
+
+def act(*, deadline: datetime | None = None, **what: Any) -> None:
+    """Let something happen in the world.
+
+    Raises:
+        TooLate: The deadline has passed, and nothing happened.
+    """
+    if deadline is not None and time.time() > deadline.timestamp():
+        raise TooLate
     line = json.dumps({**what, "pid": os.getpid()}) + "\n"
     handle = os.open(
         folder / "calls.jsonl", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600
@@ -30,12 +57,12 @@ def act(**what: Any) -> None:
 
 def calls(case: str) -> list[dict[str, Any]]:
     """Return every call of a case, in the order in which they landed."""
-    return [call for call in _all() if call["case"] == case]
+    return [call for call in every_call() if call["case"] == case]
 
 
 def find(key: str) -> dict[str, Any] | None:
     """Return the call that came with an idempotency key."""
-    return next((call for call in _all() if call["key"] == key), None)
+    return next((call for call in every_call() if call["key"] == key), None)
 
 
 def first_time(name: str) -> bool:
@@ -47,7 +74,8 @@ def first_time(name: str) -> bool:
     return True
 
 
-def _all() -> list[dict[str, Any]]:
+def every_call() -> list[dict[str, Any]]:
+    """Return every call that ever landed."""
     path = folder / "calls.jsonl"
     if not path.exists():
         return []

@@ -1,0 +1,1 @@
+"""Chaos: many turns, many processes and servers, and everything killed by chance."""

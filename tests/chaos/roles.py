@@ -1,0 +1,46 @@
+"""What the processes of the broken site do. Judges nothing, kills nothing."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from django.core.handlers.wsgi import WSGIHandler
+from django.core.management import call_command
+from django.core.servers.basehttp import run
+
+from tests.crash.site.broker import app
+
+HOST = "127.0.0.1"
+
+
+def lead_a_group() -> None:
+    """Make this process and its children one group, which can be signaled as one."""
+    os.setpgid(0, 0)
+
+
+def web(port: int) -> None:
+    """Answer the API."""
+    lead_a_group()
+    run(HOST, port, WSGIHandler(), threading=True)
+
+
+def celery_worker() -> None:
+    """Work with a pool of two processes, as Celery's workers usually do."""
+    lead_a_group()
+    app.Worker(
+        pool="prefork",
+        concurrency=2,
+        hostname=f"w{os.getpid()}@{socket.gethostname()}",
+        loglevel="WARNING",
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+        quiet=True,
+    ).start()
+
+
+def hitl_worker() -> None:
+    """Work without the broker."""
+    lead_a_group()
+    call_command("hitl_worker", poll=0.2)

@@ -1,0 +1,1 @@
+"""The site that chaos breaks: one busy agent with every kind of request."""
