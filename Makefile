@@ -14,7 +14,7 @@ SUITES := browser chaos crash engines mariadb
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test model lint format types imports migrations-check docs \
-	test-matrix crash bench-cycle clean $(SUITES:%=test-%)
+	test-matrix races crash bench-cycle clean $(SUITES:%=test-%)
 
 help: ## Say what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -61,6 +61,10 @@ $(SUITES:%=test-%): $(DEVELOPMENT)
 
 test-matrix: $(DEVELOPMENT) ## Run the suite with the other Pythons and Djangos that are here
 	$(PY) -m scripts.matrix $(ARGS)
+
+races: $(DEVELOPMENT) ## Let every pair of verbs meet twenty times, on every database
+	HITL_RACE_ROUNDS=20 $(PY) -m scripts.test tests/concurrency
+	HITL_RACE_ROUNDS=20 $(PY) -m scripts.test --suite mariadb tests/concurrency
 
 crash: $(DEVELOPMENT) ## Kill and stop real processes at every failpoint, in every way
 	$(PY) -m tests.crash $(ARGS)

@@ -27,6 +27,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     return result
 
 
+def pytest_configure() -> None:
+    from tests import emptying
+
+    emptying.install()
+
+
 def pytest_report_header() -> list[str]:
     database = settings.DATABASES["default"]
     # Empty where a site keeps everything in a database of another name.

@@ -16,5 +16,7 @@ DATABASES: dict[str, dict[str, Any]] = {
         name=run_database(),
     ),
 }
+# As for SQLite: tests kill processes, and a killed client loses no commit by this.
+DATABASES["default"]["OPTIONS"].setdefault("options", "-c synchronous_commit=off")
 # `template1` cannot be copied while another run copies it.
 DATABASES["default"]["TEST"]["TEMPLATE"] = "template0"

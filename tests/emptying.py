@@ -1,0 +1,56 @@
+"""Empties the tables after a transactional test, without TRUNCATE and post_migrate.
+
+Django's own way makes every table's files anew and recreates content types and rights;
+that took most of the suite's time. What a host's suite does is tested in `tests/sites`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import connections, transaction
+from django.test import TransactionTestCase
+
+KEPT = {"django_content_type", "auth_permission", "django_migrations"}
+"""Made by `migrate`, and the same before and after every test."""
+_ALLOW = {
+    "postgresql": "SELECT set_config('hitl_approvals.prune', 'on', true)",
+    "mysql": "SET FOREIGN_KEY_CHECKS = 0",
+}
+_FORBID = {"mysql": "SET FOREIGN_KEY_CHECKS = 1"}
+
+_django = TransactionTestCase._fixture_teardown
+
+
+def install() -> None:
+    """Let every transactional test of this run end this way."""
+    TransactionTestCase._fixture_teardown = _teardown  # type: ignore[method-assign]
+
+
+def _teardown(self: TransactionTestCase) -> None:
+    if self.available_apps is not None or self.serialized_rollback:
+        _django(self)
+        return
+    for alias in self._databases_names(include_mirrors=False):
+        empty(alias)
+
+
+def empty(alias: str) -> None:
+    """Delete every row but those of `KEPT`, and make the default queue again."""
+    connection = connections[alias]
+    tables = connection.introspection.django_table_names(
+        only_existing=True, include_views=False
+    )
+    with transaction.atomic(using=alias), connection.cursor() as cursor:
+        _run(cursor, _ALLOW.get(connection.vendor))
+        for table in sorted(set(tables) - KEPT):
+            cursor.execute(f"DELETE FROM {connection.ops.quote_name(table)}")
+        _run(cursor, _FORBID.get(connection.vendor))
+    from hitl_approvals.services import queues
+
+    queues.ensure_default(using=alias)
+
+
+def _run(cursor: Any, statement: str | None) -> None:
+    if statement is not None:
+        cursor.execute(statement)
