@@ -32,16 +32,22 @@ def unblock_oldest(thread_key: str) -> bool:
 
 
 def unblock_orphans() -> int:
-    """Unblock the oldest waiting turn of every thread that no turn holds.
+    """Unblock the oldest waiting turn of every thread that no turn holds or is to get.
 
     A holder may have ended between a claim that failed on it and the flag that the
     claim then wrote; nobody else would ever look at that turn again.
     """
     holder = rows.turns().filter(active_thread=OuterRef("thread_key"))
+    # Nobody holds a thread whose next turn waits for a worker; who came later than that
+    # one must not be claimed before it.
+    next_one = rows.turns().filter(
+        thread_key=OuterRef("thread_key"), status=TurnStatus.READY, blocked=False
+    )
     waiting = (
         rows.turns()
         .filter(blocked=True, status=TurnStatus.READY)
         .exclude(Exists(holder))
+        .exclude(Exists(next_one))
         .values_list("thread_key", flat=True)
         .distinct()
     )

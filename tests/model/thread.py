@@ -69,7 +69,7 @@ GUARDS = {
     "suspended_keeps_thread": "a turn that waits for people keeps its thread",
     "end_lets_go": "a turn that is over lets go of its thread",
     "end_unblocks": "the end of a turn wakes the oldest that waits",
-    "sweep_unblocks": "the sweeper wakes the oldest of a thread that nobody holds",
+    "sweep_unblocks": "the sweeper wakes the oldest of a thread that nobody holds or is to get",
     "flag_asks_thread": "no turn that holds the thread is marked as waiting for it",
 }
 
@@ -137,7 +137,8 @@ class ThreadModel:
                 self._performed(state, index, turn),
                 self._administered(state, index, turn),
             )
-        if not _held(state) and not self._lacks("sweep_unblocks"):
+        given = _held(state) or _next(state)
+        if not given and not self._lacks("sweep_unblocks"):
             after = _unblocked(state)
             if after != state:
                 yield Move(SYSTEM, UNBLOCKS, "sweeper", after)
@@ -268,6 +269,10 @@ def _put(state: Thread, index: int, **fields: Any) -> Thread:
 
 def _held(state: Thread) -> bool:
     return any(turn.holds for turn in state.turns)
+
+
+def _next(state: Thread) -> bool:
+    return any(turn.status == READY and not turn.blocked for turn in state.turns)
 
 
 def _unblocked(state: Thread) -> Thread:

@@ -261,6 +261,27 @@ def test_a_blocked_turn_whose_thread_is_held_stays_blocked(world):
     assert second.blocked is True
 
 
+def test_a_sweeper_lets_nobody_pass_a_first_turn_that_waits_for_a_worker(world):
+    """No worker was up when both came, so nobody holds the thread yet."""
+    first = begin_owed([NOTE], thread_id="t")
+    second = begin_owed([NOTE], thread_id="t")
+
+    assert services.sweep().unblocked == 0
+
+    assert run_turn(second.pk) == "dropped"
+    assert run_turn(first.pk) == "completed"
+    assert run_turn(second.pk) == "completed"
+
+
+def test_a_sweeper_lets_nobody_pass_the_turn_that_was_just_let_in(world):
+    begun = [begin_owed([NOTE], thread_id="t") for _ in range(3)]
+
+    assert run_turn(begun[0].pk) == "completed"
+    assert services.sweep().unblocked == 0
+
+    assert [run_turn(turn.pk) for turn in begun[:0:-1]] == ["dropped", "completed"]
+
+
 def test_one_row_that_cannot_be_moved_does_not_hold_up_the_others(
     world, monkeypatch, caplog
 ):
