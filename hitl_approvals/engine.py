@@ -101,10 +101,18 @@ def run_turn(turn_id: UUID | str) -> str:
         UnsafeContext: A transaction is open.
     """
     refuse_inside_transaction("run_turn()")
-    run = turns.claim(turn_id, registry.runnable())
+    try:
+        known_id = UUID(str(turn_id))
+    except ValueError:
+        return DROPPED
+    run = turns.claim(known_id, registry.runnable())
     if run is None:
         return DROPPED
-    return _perform(run, registry.agents[run.turn.agent])
+    definition = registry.agents.get(run.turn.agent)
+    if definition is None:
+        # MariaDB's collation took `Support` for `support`: it is not this process's.
+        return turns.release(run, f"No agent is called {run.turn.agent!r} here.")
+    return _perform(run, definition)
 
 
 def resume(

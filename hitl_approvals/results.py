@@ -90,7 +90,10 @@ def unknown_tool(name: str, known: Sequence[str]) -> str:
 
 def does_not_fit(detail: str, errors: Sequence[Mapping[str, str]]) -> str:
     """Tell the model why its arguments were not accepted."""
-    fields = "; ".join(f"{one['loc']}: {one['message']}" for one in errors)
+    fields = "; ".join(
+        f"{one['loc']}: {one['message']}" if one["loc"] else one["message"]
+        for one in errors
+    )
     return f"{detail} {fields}".strip() + " The tool did not run."
 
 
