@@ -36,6 +36,7 @@ PHASES = {
     "settle": "a person settles a doubt over the API",
     "again": "a worker runs the call that a person wants run again",
     "sweep": "a worker's sweeper moves what another left",
+    "outside": "messages are lost, doubled, late, and out of order",
 }
 
 
@@ -163,4 +164,33 @@ def trimmed() -> list[Case]:
         if (case.phase, case.point, case.mode) in _TELLING
         and case.decision == "approve"
         and case.transport == "worker"
+    ]
+
+
+MISFORTUNES = {
+    "hints are flushed": "celery",
+    "hints are doubled": "celery",
+    "hints are reordered": "celery",
+    "tasks are redelivered": "celery",
+    "many sweep at once": "worker",
+}
+"""What befalls the messages between processes, and with which transport."""
+
+
+def outside() -> list[Case]:
+    """Return the cases in which nobody is killed and messages do not do what they should."""
+    return [
+        Case(
+            "outside",
+            point,
+            mode,
+            database=database,
+            transport=transport,
+            died_at=CALL if mode == "unsafe" else "claim.after_commit",
+        )
+        for point, transport in MISFORTUNES.items()
+        for mode in ("unsafe", "transactional")
+        for database in DATABASES
+        # A transactional call that takes its time would hold SQLite's only pen.
+        if (point, mode) != ("tasks are redelivered", "transactional")
     ]

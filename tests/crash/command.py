@@ -8,6 +8,7 @@ import pickle
 import random
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,7 +19,6 @@ import django
 
 from tests.servers.postgresql import postgresql
 from tests.servers.redis import redis_server
-from tests.workspace import run_file
 
 if TYPE_CHECKING:
     from tests.crash.cases import Case
@@ -37,6 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--signal", choices=["kill", "stop"])
     parser.add_argument("--only", default="", help="part of a case's name")
     parser.add_argument("--trimmed", action="store_true", help="a telling few")
+    parser.add_argument("--outside", action="store_true", help="break messages")
     parser.add_argument("--faults", action="store_true", help="find planted faults")
     parser.add_argument("--sample", type=int, help="so many cases, by chance")
     parser.add_argument("--lanes", type=int, default=LANES, help="for each database")
@@ -69,7 +70,11 @@ def _servers(stack: ExitStack, options: Any) -> None:
 def _chosen(options: Any) -> list[Case]:
     from tests.crash import cases
 
-    found = cases.trimmed() if options.trimmed else cases.matrix()
+    found = cases.matrix()
+    if options.trimmed:
+        found = cases.trimmed()
+    elif options.outside:
+        found = cases.outside()
     for name in ("database", "transport", "signal"):
         wanted = getattr(options, name)
         found = [one for one in found if wanted in (None, getattr(one, name))]
@@ -123,12 +128,11 @@ def _find_faults(options: Any) -> int:
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    folder = run_file("crash")
-    folder.mkdir()
+    folder = Path(tempfile.mkdtemp(prefix="hitl-crash-"))
     try:
         yield folder
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _judged(

@@ -19,7 +19,7 @@ from django.db import connections
 
 from hitl_approvals.enums import InterruptStatus, TurnStatus
 from hitl_approvals.models import AgentTurn, InterruptEvent, PendingInterrupt, TurnStep
-from tests.crash import faults, roles
+from tests.crash import faults, misfortunes, roles
 from tests.crash.cases import Case
 from tests.crash.children import Child, arm
 from tests.crash.site import outside
@@ -61,17 +61,20 @@ class Lane:
             "DISPATCHER": case.transport,
             "CELERY_QUEUE": self.folder.name,
         }
-        play = _Play(self, case, self.folder / f"{next(self.numbers):04}")
+        play = Play(self, case, self.folder / f"{next(self.numbers):04}")
         return play.verdict()
 
 
-class _Play:
+class Play:
+    """One case from its first request to its verdict."""
+
     def __init__(self, lane: Lane, case: Case, folder: Path) -> None:
         folder.mkdir()
         self.lane, self.case, self.folder = lane, case, folder
         self.children: list[Child] = []
         self.answers: list[dict[str, Any]] = []
         self.turn_id = ""
+        self.problem = ""
         self.zombie: Child | None = None
         self.stopped_at = 0.0
         self.settled: list[str] = []
@@ -79,17 +82,16 @@ class _Play:
 
     def verdict(self) -> Verdict:
         started = time.monotonic()
-        problem = ""
         try:
             getattr(self, f"_{self.case.phase}")()
         except Failed as failed:
-            problem = str(failed)
+            self.problem = str(failed)
         except Exception:  # noqa: BLE001  one case less must not be many
-            problem = traceback.format_exc(limit=-3)
+            self.problem = traceback.format_exc(limit=-3)
         finally:
             for child in self.children:
                 child.kill()
-        seen = Seen(self.case, self.turn_id, self.doubted, self.answers, problem)
+        seen = Seen(self.case, self.turn_id, self.doubted, self.answers, self.problem)
         verdict = judge(seen)
         verdict.seconds = time.monotonic() - started
         connections.close_all()
@@ -102,25 +104,25 @@ class _Play:
     # --- the phases ---------------------------------------------------------------
 
     def _start(self) -> None:
-        self._ask()
-        self._crash(self._worker(armed=True))
-        self._see_through()
+        self.ask()
+        self._crash(self.worker(armed=True))
+        self.see_through()
 
     def _decide(self) -> None:
-        self._ask_and_run()
+        self.ask_and_run()
         self._crash_at_the_door(partial(self._press, self.case.decision))
-        self._see_through()
+        self.see_through()
 
     def _resume(self) -> None:
-        self._ask_and_run()
-        self._approve()
-        self._crash(self._worker(armed=True))
-        self._see_through()
+        self.ask_and_run()
+        self.approve()
+        self._crash(self.worker(armed=True))
+        self.see_through()
 
     def _recover(self) -> None:
-        self._die_in_the_call()
-        self._crash(self._worker(armed=True))
-        self._see_through()
+        self.die_in_the_call()
+        self._crash(self.worker(armed=True))
+        self.see_through()
 
     def _settle(self) -> None:
         self._doubt()
@@ -128,67 +130,70 @@ class _Play:
             self._pass_deadline()
         self.settled.append(self.case.answer)
         self._crash_at_the_door(partial(self._press_settle, self.case.answer))
-        self._see_through()
+        self.see_through()
 
     def _again(self) -> None:
         self._doubt()
         self._pass_deadline()
         self._settle_as(self.case.answer)
-        self._crash(self._worker(armed=True))
-        self._see_through()
+        self._crash(self.worker(armed=True))
+        self.see_through()
 
     def _sweep(self) -> None:
         if self.case.died_at:
-            self._die_in_the_call()
+            self.die_in_the_call()
         else:
-            self._ask_and_run()
+            self.ask_and_run()
             # The hint is lost, so a sweeper has to announce the run.
-            self._approve(dispatcher="worker")
-        self._crash(self._worker(armed=True))
-        self._see_through()
+            self.approve(dispatcher="worker")
+        self._crash(self.worker(armed=True))
+        self.see_through()
+
+    def _outside(self) -> None:
+        misfortunes.BEFALL[self.case.point](self)
 
     # --- what leads up to the crash -------------------------------------------------
 
-    def _ask(self, **setting: str) -> None:
+    def ask(self, thread_id: str | None = None, **setting: str) -> None:
         asked = {
             "mode": self.case.mode,
             "case": str(self.folder),
             "amount": 10,
             "flaky": self.case.flaky,
         }
-        body = {"agent": "crashing", "input": asked}
+        body = {"agent": "crashing", "input": asked, "thread_id": thread_id}
         answer = self._request("asks", "turns/", body, **setting)
         if answer["status"] != 202:
             raise Failed(f"the start was answered with {answer}")
         self.turn_id = answer["body"]["id"]
 
-    def _ask_and_run(self) -> None:
+    def ask_and_run(self) -> None:
         # Nobody else listens yet, and what nobody fetches would greet the next worker.
-        self._ask(dispatcher="worker")
-        self._finish(self._fork("first run", partial(roles.run_here, self.turn_id)))
+        self.ask(dispatcher="worker")
+        self.finish(self.fork("first run", partial(roles.run_here, self.turn_id)))
 
-    def _approve(self, **setting: str) -> None:
+    def approve(self, **setting: str) -> None:
         answer = self._finish_request(self._press("approve", **setting))
         if answer["status"] != 200:
             raise Failed(f"the approval was answered with {answer}")
 
-    def _die_in_the_call(self) -> None:
-        self._ask_and_run()
-        self._approve(dispatcher="worker")
+    def die_in_the_call(self) -> None:
+        self.ask_and_run()
+        self.approve(dispatcher="worker")
         run = partial(roles.run_here, self.turn_id)
-        child = self._fork("first worker", run, point=self.case.died_at, kind="kill")
+        child = self.fork("first worker", run, point=self.case.died_at, kind="kill")
         if not child.hit(signal.SIGKILL, seconds=STEP_SECONDS):
             raise Failed(f"the first worker did not pass {self.case.died_at}")
 
     def _doubt(self) -> None:
-        self._die_in_the_call()
-        worker = self._worker()
-        self._until(lambda: self._in_doubt() is not None, "nothing was put in doubt")
+        self.die_in_the_call()
+        worker = self.worker()
+        self.until(lambda: self._in_doubt() is not None, "nothing was put in doubt")
         self.doubted = True
         worker.kill()
 
     def _in_doubt(self) -> PendingInterrupt | None:
-        return self._interrupts().filter(status=InterruptStatus.IN_DOUBT).first()
+        return self.interrupts().filter(status=InterruptStatus.IN_DOUBT).first()
 
     def _pass_deadline(self) -> None:
         row = self._in_doubt()
@@ -213,7 +218,7 @@ class _Play:
         self._crash(first)
         again = press()
         if self.zombie is not None:
-            self._until(lambda: self._slept(PAUSE), "")
+            self.until(lambda: self._slept(PAUSE), "")
             first.go_on()
             self.zombie = None
             self.answers.append(self._finish_request((first, kept)))
@@ -224,13 +229,13 @@ class _Play:
 
     # --- what comes after it ------------------------------------------------------------
 
-    def _see_through(self) -> None:
+    def see_through(self) -> None:
         """Let a clean worker take over, answer what people are asked, wait for the end."""
-        self._worker()
-        self._until(self._ended, "the turn did not end")
+        self.worker()
+        self.until(self._ended, "the turn did not end")
         if self.zombie is not None:
             # Whatever it still wants to do, it does it into a finished world.
-            self._until(lambda: self._slept(PAUSE), "")
+            self.until(lambda: self._slept(PAUSE), "")
             self.zombie.end()
 
     def _ended(self) -> bool:
@@ -255,9 +260,9 @@ class _Play:
     def _answer_for(self, turn: AgentTurn) -> None:
         if self.zombie is not None and self.zombie.stopped:
             return
-        for row in self._interrupts():
+        for row in self.interrupts():
             if row.status == InterruptStatus.PENDING:
-                self._approve()
+                self.approve()
             elif row.status == InterruptStatus.IN_DOUBT:
                 self.doubted = True
                 self._settle_honestly()
@@ -287,7 +292,7 @@ class _Play:
             body = {"args": {"case": str(self.folder), "amount": 20}}
         elif decision == "reject":
             body = {"reason": "Not now."}
-        row = self._interrupts().get()
+        row = self.interrupts().get()
         return self._send(
             "reviews", f"interrupts/{row.pk}/{decision}/", body, **options
         )
@@ -297,7 +302,7 @@ class _Play:
         if answer == "happened":
             landed = outside.calls(str(self.folder))[-1]
             body["result"] = {"amount": landed["amount"]}
-        row = self._interrupts().get()
+        row = self.interrupts().get()
         return self._send("reviews", f"interrupts/{row.pk}/settle/", body, **options)
 
     def _request(self, *what: Any, **options: Any) -> dict[str, Any]:
@@ -308,25 +313,26 @@ class _Play:
     ) -> tuple[Child, Path]:
         answer = self.folder / f"answer{len(self.children)}.json"
         work = partial(roles.request, person, path, body, answer)
-        return self._fork(f"door {path}", work, **options), answer
+        return self.fork(f"door {path}", work, **options), answer
 
     def _finish_request(self, sent: tuple[Child, Path]) -> dict[str, Any]:
-        self._finish(sent[0])
+        self.finish(sent[0])
         answer: dict[str, Any] = json.loads(sent[1].read_text())
         return answer
 
-    def _finish(self, child: Child) -> None:
+    def finish(self, child: Child) -> None:
         if not child.wait(STEP_SECONDS) or child.failed:
             raise Failed(f"{child.name} did not end well")
 
-    def _worker(self, *, armed: bool = False) -> Child:
+    def worker(self, *, armed: bool = False) -> Child:
         name = "armed worker" if armed else "clean worker"
-        return self._fork(name, partial(roles.worker, self.case.transport), armed=armed)
+        return self.fork(name, partial(roles.worker, self.case.transport), armed=armed)
 
-    def _fork(
+    def fork(
         self,
         name: str,
         work: Callable[[], None],
+        before: Callable[[], None] | None = None,
         *,
         armed: bool = False,
         point: str = "",
@@ -341,6 +347,8 @@ class _Play:
             if dispatcher:
                 settings.HITL_APPROVALS["DISPATCHER"] = dispatcher
             faults.commit(self.case.fault)
+            if before is not None:
+                before()
             if point:
                 arm(point, kind, mark)
             work()
@@ -350,10 +358,10 @@ class _Play:
 
     # --- looking ------------------------------------------------------------------------
 
-    def _interrupts(self) -> Any:
+    def interrupts(self) -> Any:
         return PendingInterrupt.objects.filter(turn=self.turn_id)
 
-    def _until(self, happened: Callable[[], bool], problem: str) -> None:
+    def until(self, happened: Callable[[], bool], problem: str) -> None:
         deadline = time.monotonic() + self.lane.patience
         while not happened():
             if time.monotonic() > deadline:

@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import socket
+import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import get_resolver
 
-from hitl_approvals import engine
+from hitl_approvals import engine, services
 from tests.crash.site.broker import app
 
 PEOPLE = ("asks", "reviews")
@@ -58,7 +59,7 @@ def request(person: str, path: str, body: dict[str, Any], answer: Path) -> None:
         headers={
             "Authorization": f"Token {token_of(person)}",
             # Pressed twice, it is still one decision.
-            "Idempotency-Key": f"{answer.parent.name} {path}",
+            "Idempotency-Key": f"{answer.name if path == 'turns/' else ''} {answer.parent} {path}",
         },
     )
     draft = answer.with_suffix(".draft")
@@ -71,6 +72,13 @@ def request(person: str, path: str, body: dict[str, Any], answer: Path) -> None:
 def run_here(turn_id: str) -> None:
     """Run an owed turn in this process."""
     engine.run_turn(turn_id)
+
+
+def sweep_on() -> None:
+    """Sweep without a pause until somebody ends this process."""
+    while True:
+        services.sweep()
+        time.sleep(0.02)
 
 
 def worker(transport: str) -> None:

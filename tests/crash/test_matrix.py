@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -10,18 +11,19 @@ import pytest
 
 from hitl_approvals.enums import ToolMode
 from hitl_approvals.failpoints import POINTS
-from tests.crash import cases
+from tests.crash import cases, misfortunes
 from tests.e2e.databases import on_postgresql, once
 from tests.workspace import ROOT
 
 LAST_LINE = r"crash matrix: cases=(\d+) lost=(\d+) doubled=(\d+) wrong=(\d+)"
 
 
-def play(*arguments: str, seconds: float = 120) -> tuple[int, str]:
+def play(*arguments: str, seconds: float = 120, **environment: str) -> tuple[int, str]:
     """Run the command and return its exit code and its output."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.crash", *arguments],
         cwd=ROOT,
+        env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -77,6 +79,24 @@ def test_a_telling_few_of_the_crashes_lose_and_double_nothing() -> None:
     played, *faults = counts(output)
     assert (code, faults) == (0, [0, 0, 0]), output
     assert played == len(cases.trimmed()) / 2
+
+
+@pytest.mark.e2e
+def test_messages_that_are_lost_doubled_or_late_change_nothing(redis_url: str) -> None:
+    database = "postgresql" if on_postgresql() else "sqlite"
+
+    code, output = play(
+        "--outside", "--database", database, HITL_TEST_REDIS_URL=redis_url
+    )
+
+    _played, *faults = counts(output)
+    assert (code, faults) == (0, [0, 0, 0]), output
+
+
+def test_every_misfortune_is_played() -> None:
+    played = {case.point for case in cases.outside()}
+
+    assert played == set(misfortunes.BEFALL) == set(cases.MISFORTUNES)
 
 
 @once
