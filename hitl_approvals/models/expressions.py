@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -27,6 +27,15 @@ class DbNow(Func):
     output_field = DateTimeField()
     allowed_default = True
 
+    @property
+    def convert_value(self) -> Any:
+        """Return what makes UTC of a moment, wherever the connection lives.
+
+        Python adds a day to a moment in a zone by its calendar, which makes 23 or 25
+        hours of it when the clocks change.
+        """
+        return _in_utc
+
     def as_sqlite(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any
     ) -> tuple[str, Any]:
@@ -45,9 +54,23 @@ class DbNow(Func):
         return self.as_sql(compiler, connection, template="UTC_TIMESTAMP(6)", **context)
 
 
+class _Elapsed(Value):
+    """A time span as so many seconds, never as so many days."""
+
+    def as_postgresql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any
+    ) -> tuple[str, list[float]]:
+        # A day is a day of the calendar there, in the connection's own time zone.
+        return "MAKE_INTERVAL(secs => %s)", [self.value.total_seconds()]
+
+
+def _in_utc(value: Any, *_: Any) -> Any:
+    return value.astimezone(UTC) if isinstance(value, datetime) else value
+
+
 def db_now_plus(delta: timedelta) -> Any:
     """Return the expression for a moment `delta` from the database's now."""
     return ExpressionWrapper(
-        DbNow() + Value(delta, output_field=DurationField()),
+        DbNow() + _Elapsed(delta, output_field=DurationField()),
         output_field=DateTimeField(),
     )
