@@ -3,6 +3,8 @@
 PYTHON ?= python3
 # What is handed on to pytest: make test ARGS="-k lapse"
 ARGS ?=
+# How long the storm of `make chaos` takes.
+SECONDS ?= 300
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -14,7 +16,7 @@ SUITES := browser chaos crash engines mariadb
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test model lint format types imports migrations-check docs \
-	test-matrix races crash bench-cycle clean $(SUITES:%=test-%)
+	test-matrix races crash chaos bench-cycle clean $(SUITES:%=test-%)
 
 help: ## Say what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -68,6 +70,9 @@ races: $(DEVELOPMENT) ## Let every pair of verbs meet twenty times, on every dat
 
 crash: $(DEVELOPMENT) ## Kill and stop real processes at every failpoint, in every way
 	$(PY) -m tests.crash $(ARGS)
+
+chaos: $(DEVELOPMENT) ## Kill everything by chance for SECONDS, and reckon afterwards
+	$(PY) -m tests.chaos --seconds $(SECONDS) $(ARGS)
 
 bench-cycle: $(DEVELOPMENT) ## Time one decided call beside bare psycopg
 	$(PY) -m tests.benchmarks $(ARGS)

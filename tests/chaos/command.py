@@ -19,7 +19,7 @@ from example_project.demo.stage import free_port
 from tests.servers.own import OwnPostgres, OwnValkey, own_postgres, own_valkey
 from tests.workspace import run_database
 
-CALM_SECONDS = 120
+CALM_SECONDS = 90
 """How long what is owed may take once everybody is well."""
 
 
@@ -28,6 +28,8 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--only", default="", help="part of a deed's name")
+    parser.add_argument("--fault", default="", help="break the product like this")
     parser.add_argument("--keep", action="store_true", help="keep the logs")
     options = parser.parse_args(arguments)
     seed = random.randrange(10**6) if options.seed is None else options.seed
@@ -44,11 +46,11 @@ def main(arguments: Sequence[str]) -> int:
         else:
             made = tempfile.TemporaryDirectory(prefix="hitl-chaos-")
             folder = Path(stack.enter_context(made))
-        return _weather(postgres, valkey, folder, seed, options.seconds)
+        return _weather(postgres, valkey, folder, seed, options)
 
 
 def _weather(
-    postgres: OwnPostgres, valkey: OwnValkey, folder: Path, seed: int, seconds: float
+    postgres: OwnPostgres, valkey: OwnValkey, folder: Path, seed: int, options: Any
 ) -> int:
     from tests.chaos.people import CALM
     from tests.chaos.storm import Storm
@@ -56,12 +58,12 @@ def _weather(
 
     _prepare(postgres, folder)
     warm_up()
-    storm = Storm(_roles(folder), postgres, valkey, folder, seed)
+    storm = Storm(_roles(folder, options.fault), postgres, valkey, folder, seed)
     try:
         _until(lambda: False, storm, 5)
-        end = time.monotonic() + seconds
+        end = time.monotonic() + options.seconds
         while time.monotonic() < end:
-            storm.strike()
+            storm.strike(options.only)
             _until(lambda: False, storm, storm.wait())
         (folder / CALM).touch()
         storm.pass_by()
@@ -87,18 +89,18 @@ def _prepare(postgres: OwnPostgres, folder: Path) -> None:
     build(database, folder)
     use(database)
     outside.folder = folder
-    outside.slowness = 0.2
+    outside.slowness = 0.3
 
 
-def _roles(folder: Path) -> dict[str, Callable[[], None]]:
+def _roles(folder: Path, fault: str) -> dict[str, Callable[[], None]]:
     from tests.chaos import roles
     from tests.chaos.people import Person
 
     ports = [free_port(), free_port()]
     return {
         **{f"web{n}": partial(roles.web, port) for n, port in enumerate(ports)},
-        **{f"celery{n}": roles.celery_worker for n in range(2)},
-        **{f"worker{n}": roles.hitl_worker for n in range(2)},
+        **{f"celery{n}": partial(roles.celery_worker, fault) for n in range(2)},
+        **{f"worker{n}": partial(roles.hitl_worker, fault) for n in range(2)},
         **{f"person{n}": Person(folder, ports).live for n in range(2)},
     }
 

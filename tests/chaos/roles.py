@@ -9,6 +9,7 @@ from django.core.handlers.wsgi import WSGIHandler
 from django.core.management import call_command
 from django.core.servers.basehttp import run
 
+from tests.crash import faults
 from tests.crash.site.broker import app
 
 HOST = "127.0.0.1"
@@ -25,9 +26,10 @@ def web(port: int) -> None:
     run(HOST, port, WSGIHandler(), threading=True)
 
 
-def celery_worker() -> None:
+def celery_worker(fault: str) -> None:
     """Work with a pool of two processes, as Celery's workers usually do."""
     lead_a_group()
+    faults.commit(fault)
     app.Worker(
         pool="prefork",
         concurrency=2,
@@ -40,7 +42,8 @@ def celery_worker() -> None:
     ).start()
 
 
-def hitl_worker() -> None:
+def hitl_worker(fault: str) -> None:
     """Work without the broker."""
     lead_a_group()
+    faults.commit(fault)
     call_command("hitl_worker", poll=0.2)

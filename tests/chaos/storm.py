@@ -52,8 +52,8 @@ class Storm:
                 self._send(pid, signal.SIGCONT)
                 self._paused.remove((until, pid))
 
-    def strike(self) -> None:
-        """Do one bad thing."""
+    def strike(self, only: str = "") -> None:
+        """Do one bad thing, of those whose name contains `only`."""
         deeds = {
             self._kill: 30,
             self._kill_in_pool: 12,
@@ -64,7 +64,8 @@ class Storm:
             self._kill_valkey: 3,
             self._flush_valkey: 3,
         }
-        (deed,) = self._chance.choices(list(deeds), list(deeds.values()))
+        chosen = {deed: often for deed, often in deeds.items() if only in deed.__name__}
+        (deed,) = self._chance.choices(list(chosen), list(chosen.values()))
         deed()
 
     def wait(self) -> float:
