@@ -20,8 +20,9 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 from tests.servers.postgresql import postgresql
@@ -64,6 +65,8 @@ class Run:
     label: str
     settings: str
     arguments: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    """Its servers: each run has a broker database of its own."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ class Outcome:
     run: Run
     code: int
     closing_line: str
+    told: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         """Return the closing line without its frame."""
@@ -96,66 +100,108 @@ def is_closing_line(line: str) -> bool:
     return _CLOSING_LINE.fullmatch(_ANSI.sub("", line).strip()) is not None
 
 
-def plan(suite: str | None, stack: ExitStack) -> tuple[list[Run], dict[str, str]]:
-    """Bring up the servers for a suite and return its runs and its environment.
+def plan(suite: str | None, stack: ExitStack) -> list[Run]:
+    """Bring up the servers for a suite and return its runs.
 
     Raises:
         ServerMissingError: A server is missing that the suite cannot do without.
     """
     skip_database_free = tuple(f"--ignore={folder}" for folder in DATABASE_FREE)
-    environment = _provide(stack, redis_server, "Redis", required=False)
+    broker = _provide(stack, redis_server, "Redis", required=False)
     if suite == "mariadb":
         # Its driver is not among what other suites need.
         from tests.servers.mariadb import mariadb
 
-        environment |= _provide(stack, mariadb, "MariaDB", required=True)
+        database = _provide(stack, mariadb, "MariaDB", required=True)
         others = [each.marker for each in suites() if each.marker != "mariadb"]
         main_suite = ("-m", f"not ({' or '.join(others)})")
-        runs = [Run("MariaDB", "mariadb", (*skip_database_free, *main_suite))]
-        return runs, environment
+        arguments = (*skip_database_free, *main_suite)
+        return [Run("MariaDB", "mariadb", arguments, broker | database)]
 
     only = ["-m", suite] if suite else []
-    runs = [Run("SQLite", "sqlite", tuple(only))]
+    runs = [Run("SQLite", "sqlite", tuple(only), broker)]
     if suite != "browser":
         database = _provide(stack, postgresql, "PostgreSQL", required=False)
         if database:
-            runs.append(Run("PostgreSQL", "postgres", (*skip_database_free, *only)))
-        environment |= database
-    return runs, environment
+            # The runs go on at the same time: neither may take the other's messages.
+            broker = _provide(stack, redis_server, "Redis", required=False)
+            arguments = (*skip_database_free, *only)
+            runs.append(Run("PostgreSQL", "postgres", arguments, broker | database))
+    return runs
+
+
+def run_all(
+    runs: Sequence[Run], extra: Sequence[str], *, coverage: bool
+) -> list[Outcome]:
+    """Run pytest on every database at the same time; tell the runs one after the other.
+
+    Coverage is measured on the first: on another database it would say the same, and
+    cost more.
+    """
+    with ThreadPoolExecutor(len(runs)) as pool:
+        others = [
+            pool.submit(run_pytest, run, extra, told=[], coverage=False)
+            for run in runs[1:]
+        ]
+        try:
+            _headline(runs[0].label)
+            outcomes = [run_pytest(runs[0], extra, told=None, coverage=coverage)]
+            for run, other in zip(runs[1:], others, strict=True):
+                _headline(run.label)
+                outcome = other.result()
+                print("".join(outcome.told), end="", flush=True)
+                outcomes.append(outcome)
+        except BaseException:
+            for process in list(_under_way):
+                process.terminate()
+            raise
+    return outcomes
+
+
+_under_way: set[subprocess.Popen[str]] = set()
+"""Runs of pytest that are not over, so that none outlives this process."""
 
 
 def run_pytest(
-    run: Run, extra: Sequence[str], environment: dict[str, str], *, coverage: bool
+    run: Run, extra: Sequence[str], *, told: list[str] | None, coverage: bool
 ) -> Outcome:
-    """Run pytest, passing its output on but for the closing line."""
+    """Run pytest; print its output, or keep it in `told`, but for the closing line."""
     command = [sys.executable]
     if coverage:
         command += ["-m", "coverage", "run", f"--data-file={COVERAGE_DATA}"]
     command += ["-m", "pytest", f"--ds=tests.settings.{run.settings}"]
     command += ["--color=yes"] if sys.stdout.isatty() else []
-    _headline(run.label)
+
+    def tell(line: str) -> None:
+        if told is None:
+            print(line, end="", flush=True)
+        else:
+            told.append(line)
 
     closing_line = ""
     with subprocess.Popen(
         [*command, *run.arguments, *extra],
         cwd=ROOT,
-        env={**os.environ, **environment, "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, **run.environment, "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         text=True,
         errors="replace",
     ) as process:
         assert process.stdout is not None  # noqa: S101  asked for above
+        _under_way.add(process)
         try:
             for line in process.stdout:
                 if closing_line:
-                    print(closing_line, end="")
+                    tell(closing_line)
                 closing_line = line if is_closing_line(line) else ""
                 if not closing_line:
-                    print(line, end="", flush=True)
+                    tell(line)
         except BaseException:
             process.terminate()
             raise
-    return Outcome(run, process.returncode, closing_line)
+        finally:
+            _under_way.discard(process)
+    return Outcome(run, process.returncode, closing_line, told or [])
 
 
 def report_coverage() -> None:
@@ -184,20 +230,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     with ExitStack() as stack:
         try:
-            runs, environment = plan(options.suite, stack)
+            runs = plan(options.suite, stack)
         except ServerMissingError as error:
             print(error, file=sys.stderr)
             return 1
-        outcomes = [
-            # Measured once: on the second database it would say the same, and cost more.
-            run_pytest(
-                run,
-                extra,
-                environment,
-                coverage=whole_suite and run.settings == "sqlite",
-            )
-            for run in runs
-        ]
+        outcomes = run_all(runs, extra, coverage=whole_suite)
 
     if whole_suite:
         report_coverage()
