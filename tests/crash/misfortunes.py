@@ -18,14 +18,14 @@ from tests.crash.site import outside
 from tests.crash.site.broker import app
 
 if TYPE_CHECKING:
-    from tests.crash.lane import Play
+    from tests.crash.phases import Script
 
 
 class OutOfOrder(Exception):
     """A thread's turns did not run one after the other."""
 
 
-def hints_are_flushed(play: Play) -> None:
+def hints_are_flushed(play: Script) -> None:
     """The broker forgets the hint, and the queue's very existence, under a live worker."""
     play.ask_and_run()
     play.approve()
@@ -33,7 +33,7 @@ def hints_are_flushed(play: Play) -> None:
     play.see_through()
 
 
-def hints_are_doubled(play: Play) -> None:
+def hints_are_doubled(play: Script) -> None:
     """Every hint comes ten times, to two workers at once."""
     play.ask_and_run()
     play.approve(dispatcher="worker")
@@ -43,7 +43,7 @@ def hints_are_doubled(play: Play) -> None:
     play.until(lambda: not _queued(), "hints were left lying")
 
 
-def hints_are_reordered(play: Play) -> None:
+def hints_are_reordered(play: Script) -> None:
     """In a thread, the hints for what comes second come first, and more than once."""
     play.ask(thread_id=f"thread of {play.folder}", dispatcher="worker")
     first = play.turn_id
@@ -62,7 +62,7 @@ def hints_are_reordered(play: Play) -> None:
         raise OutOfOrder("The second turn did not wait.")
 
 
-def tasks_are_redelivered(play: Play) -> None:
+def tasks_are_redelivered(play: Script) -> None:
     """Redis believes that a task is lost while it runs, and hands it to another."""
 
     def impatient() -> None:
@@ -87,7 +87,7 @@ def tasks_are_redelivered(play: Play) -> None:
     play.see_through()
 
 
-def many_sweep_at_once(play: Play) -> None:
+def many_sweep_at_once(play: Script) -> None:
     """A worker dies, and five sweepers find it at the same time."""
     play.die_in_the_call()
     for number in range(4):
@@ -95,7 +95,7 @@ def many_sweep_at_once(play: Play) -> None:
     play.see_through()
 
 
-BEFALL: dict[str, Callable[[Play], None]] = {
+BEFALL: dict[str, Callable[[Script], None]] = {
     "hints are flushed": hints_are_flushed,
     "hints are doubled": hints_are_doubled,
     "hints are reordered": hints_are_reordered,
@@ -104,7 +104,7 @@ BEFALL: dict[str, Callable[[Play], None]] = {
 }
 
 
-def _hint(play: Play, turn_ids: Sequence[Any]) -> None:
+def _hint(play: Script, turn_ids: Sequence[Any]) -> None:
     """Publish hints in this order, from a process that then ends."""
 
     def publish() -> None:
