@@ -87,11 +87,6 @@ class Script(Play):
         self.ask(dispatcher="worker")
         self.finish(self.fork("first run", partial(roles.run_here, self.turn_id)))
 
-    def approve(self, **setting: str) -> None:
-        answer = self._finish_request(self._press("approve", **setting))
-        if answer["status"] != 200:
-            raise Failed(f"the approval was answered with {answer}")
-
     def die_in_the_call(self) -> None:
         self.ask_and_run()
         self.approve(dispatcher="worker")

@@ -163,6 +163,11 @@ class Play:
 
     # --- doors and workers ----------------------------------------------------------------
 
+    def approve(self, **setting: str) -> None:
+        answer = self._finish_request(self._press("approve", **setting))
+        if answer["status"] != 200:
+            raise Failed(f"the approval was answered with {answer}")
+
     def _press(self, decision: str, **options: Any) -> tuple[Child, Path]:
         body: dict[str, Any] = {}
         if decision == "edit":
