@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.conf import settings
 
 from tests.servers.redis import redis_server
 from tests.servers.service import ServerMissingError, ServerUnreachableError, in_ci
+
+if TYPE_CHECKING:
+    from celery import Celery
 
 _DATABASE = {"db", "transactional_db", "live_server", "client", "admin_client"}
 
@@ -38,6 +42,22 @@ def pytest_report_header() -> list[str]:
     # Empty where a site keeps everything in a database of another name.
     engine = database.get("ENGINE", "none").rpartition(".")[2]
     return [f"database: {engine}, {database.get('NAME', '')}"]
+
+
+@pytest.fixture
+def celery_app(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Celery]:
+    """A site's Celery app, current for one test; its broker is the test's to name."""
+    from celery import Celery, _state
+
+    # Celery prefers this to the app's own setting, and `make test` names its broker so.
+    monkeypatch.delenv("CELERY_BROKER_URL", raising=False)
+    before, default = _state._tls.current_app, _state.default_app
+    settings.HITL_APPROVALS = {"DISPATCHER": "celery"}
+    made = Celery("site", set_as_current=True)
+    yield made
+    _state._set_current_app(before)
+    _state.set_default_app(default)
+    made.close()
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import json
 import socket
 import time
 from argparse import ArgumentTypeError
-from collections.abc import Iterator
 from datetime import timedelta
 from io import StringIO
 from typing import Any
@@ -26,20 +25,6 @@ from tests.support.agents import call
 from tests.support.turns import begin, begin_owed
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def celery_app(settings: Settings) -> Iterator[Celery]:
-    """A site's Celery app, current for one test."""
-    from celery import _state
-
-    before, default = _state._tls.current_app, _state.default_app
-    settings.HITL_APPROVALS = {"DISPATCHER": "celery"}
-    made = Celery("site", set_as_current=True)
-    yield made
-    _state._set_current_app(before)
-    _state.set_default_app(default)
-    made.close()
 
 
 def run(*arguments: str) -> tuple[int, str]:

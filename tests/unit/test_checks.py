@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -23,20 +22,6 @@ from hitl_approvals.registry import AgentDefinition, Tool, registry, tool
 def nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "agents", {})
     monkeypatch.setattr(registry, "tools", {})
-
-
-@pytest.fixture
-def celery_app(settings: Settings) -> Iterator[Celery]:
-    """A site's Celery app, current for one test."""
-    from celery import _state
-
-    before, default = _state._tls.current_app, _state.default_app
-    settings.HITL_APPROVALS = {"DISPATCHER": "celery"}
-    made = Celery("site", set_as_current=True)
-    yield made
-    _state._set_current_app(before)
-    _state.set_default_app(default)
-    made.close()
 
 
 def found(*databases: str) -> list[CheckMessage]:
