@@ -53,11 +53,12 @@ def _weather(
     postgres: OwnPostgres, valkey: OwnValkey, folder: Path, seed: int, options: Any
 ) -> int:
     from tests.chaos.people import CALM
-    from tests.chaos.storm import Storm
+    from tests.chaos.storm import Storm, adopt_orphans
     from tests.crash.roles import warm_up
 
     _prepare(postgres, folder)
     warm_up()
+    adopt_orphans()
     storm = Storm(_roles(folder, options.fault), postgres, valkey, folder, seed)
     try:
         _until(lambda: False, storm, 5)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from tests.chaos.roles import HOST, lead_a_group
+from tests.chaos.roles import HOST
 from tests.crash.cases import MODES
 from tests.crash.roles import token_of
 from tests.crash.site import outside
@@ -46,7 +46,6 @@ class Person:
 
     def live(self) -> None:
         """Do what people do until the process is killed."""
-        lead_a_group()
         while True:
             with suppress(Unanswered):
                 self._look()
@@ -62,7 +61,7 @@ class Person:
             # What is left in doubt at the end must be visible, so some of it is left; a
             # thread that it holds up would be another matter.
             holds_up = row["thread_id"] in THREADS
-            if holds_up or (not self.calm and outside.chance(0.3)):
+            if holds_up or (not self.calm and outside.chance(0.05)):
                 self._settle(row)
 
     def _start(self) -> None:

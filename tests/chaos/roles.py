@@ -15,20 +15,13 @@ from tests.crash.site.broker import app
 HOST = "127.0.0.1"
 
 
-def lead_a_group() -> None:
-    """Make this process and its children one group, which can be signaled as one."""
-    os.setpgid(0, 0)
-
-
 def web(port: int) -> None:
     """Answer the API."""
-    lead_a_group()
     run(HOST, port, WSGIHandler(), threading=True)
 
 
 def celery_worker(fault: str) -> None:
     """Work with a pool of two processes, as Celery's workers usually do."""
-    lead_a_group()
     faults.commit(fault)
     app.Worker(
         pool="prefork",
@@ -44,6 +37,5 @@ def celery_worker(fault: str) -> None:
 
 def hitl_worker(fault: str) -> None:
     """Work without the broker."""
-    lead_a_group()
     faults.commit(fault)
     call_command("hitl_worker", poll=0.2)

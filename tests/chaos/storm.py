@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
 import signal
@@ -13,6 +14,8 @@ from pathlib import Path
 
 from tests.crash.children import Child
 from tests.servers.own import OwnPostgres, OwnValkey
+
+_CHILD_SUBREAPER = 36
 
 LONGEST_PAUSE = 5.0
 """More than two leases."""
@@ -36,7 +39,6 @@ class Storm:
         self._chance = random.Random(seed)
         self._children: dict[str, Child] = {}
         self._paused: list[tuple[float, int]] = []
-        self._groups: set[int] = set()
 
     def keep_up(self) -> None:
         """Start what is not there, and wake what has slept long enough."""
@@ -45,10 +47,10 @@ class Storm:
             if child is None or child.gone:
                 child = Child(name, work, self._folder / f"{name}.log")
                 self._children[name] = child
-                self._groups.add(child.pid)
         now = time.monotonic()
         for until, pid in list(self._paused):
             if now >= until:
+                # Harmless should the number be somebody else's: it is for the stopped.
                 self._send(pid, signal.SIGCONT)
                 self._paused.remove((until, pid))
 
@@ -78,13 +80,16 @@ class Storm:
         self.keep_up()
 
     def end(self) -> None:
-        """Kill every process that was started, with its children."""
-        for pid in self._groups:
-            # The group of one that died stays its own as long as a child of it lives.
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL)
+        """Kill every process that was started, and what a killed one left behind."""
         for child in self._children.values():
             child.kill()
+        servers = {self._postgres.pid, self._valkey.pid}
+        # By who its parent is, never by a number that was noted earlier: that may belong
+        # to somebody else by now.
+        while left := set(_children_of(os.getpid())) - servers - _zombies():
+            for pid in left:
+                self._send(pid, signal.SIGKILL)
+            time.sleep(0.1)
 
     # --- the deeds --------------------------------------------------------------------
 
@@ -155,6 +160,25 @@ class Storm:
     def _send(pid: int, number: int) -> None:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of what a killed child of ours leaves behind, where possible."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_CHILD_SUBREAPER, 1)
+
+
+def _zombies() -> set[int]:
+    """Return which children have ended and only wait to be reaped."""
+    dead = set()
+    for pid in _children_of(os.getpid()):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if state == "Z":
+            dead.add(pid)
+    return dead
 
 
 def _children_of(pid: int) -> list[int]:
