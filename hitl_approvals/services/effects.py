@@ -37,8 +37,7 @@ from hitl_approvals.services.run import (
     fenced,
     flush,
     flushed,
-    move_to_resolved,
-    resolved_event,
+    resolve,
 )
 from hitl_approvals.services.transactions import alias, run_atomic
 
@@ -198,19 +197,15 @@ def record(
         False if the row had moved on: then only an event `late_result` was written.
     """
     interrupt = step.interrupt
-    event = (
-        None
-        if interrupt is None
-        else resolved_event(run, interrupt, outcome, digest_run)
-    )
 
-    def work() -> None:
-        if (
-            interrupt is not None
-            and event is not None
-            and not move_to_resolved(interrupt, event, outcome, result)
-        ):
-            raise _Late
+    def work() -> InterruptEvent | None:
+        event = None
+        if interrupt is not None:
+            event = resolve(
+                run, interrupt, outcome, digest_run=digest_run, result=result
+            )
+            if event is None:
+                raise _Late
         moved = (
             rows.steps()
             .filter(pk=step.pk, status=StepStatus.STARTED, fence=run.fence)
@@ -221,9 +216,10 @@ def record(
         if event is not None:
             event.save(using=alias(), force_insert=True)
         failpoints.reach("record.before_commit")
+        return event
 
     try:
-        run_atomic(work, durable=True)
+        event = run_atomic(work, durable=True)
     except _Late:
         _late_result(run, step, status)
         return False

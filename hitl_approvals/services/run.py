@@ -165,46 +165,52 @@ def flushed(run: Run, *more: TurnStep) -> None:
 
 
 def _resolve(run: Run, one: Resolution) -> InterruptEvent:
-    row = one.interrupt
-    event = resolved_event(run, row, one.outcome, one.digest_run)
-    if not move_to_resolved(row, event, one.outcome, one.result):
+    event = resolve(
+        run, one.interrupt, one.outcome, digest_run=one.digest_run, result=one.result
+    )
+    if event is None:
         raise LeaseLost
     return event
 
 
-def resolved_event(
-    run: Run, row: PendingInterrupt, outcome: OutcomeStatus, digest_run: str = ""
-) -> InterruptEvent:
-    """Build the event that says how an interrupt ended."""
-    return interrupt_event(
-        row,
-        EventType.RESOLVED,
-        actor=SYSTEM,
-        at=run.clock.now(),
-        status=InterruptStatus.RESOLVED,
-        digest_run=digest_run,
-        detail={"outcome": str(outcome), "fence": run.fence},
-    )
+def resolve(
+    run: Run,
+    row: PendingInterrupt,
+    outcome: OutcomeStatus,
+    *,
+    digest_run: str = "",
+    result: Any = None,
+) -> InterruptEvent | None:
+    """Move `decided → resolved`, inside the caller's transaction.
 
+    Events that move nothing, such as a late result, may have been added since the row
+    was read; the chain is then continued from where it is.
 
-def move_to_resolved(
-    row: PendingInterrupt, event: InterruptEvent, outcome: OutcomeStatus, result: Any
-) -> bool:
-    """Move `decided → resolved` if the row is still as it was read."""
-    return (
-        rows.interrupts()
-        .filter(
-            pk=row.pk,
-            status=InterruptStatus.DECIDED,
-            generation=row.generation,
-            events_count=row.events_count,
+    Returns:
+        The event, for the caller to insert; None if the row has moved on.
+    """
+    seen: PendingInterrupt | None = row
+    while seen is not None:
+        event = interrupt_event(
+            seen,
+            EventType.RESOLVED,
+            actor=SYSTEM,
+            at=run.clock.now(),
+            status=InterruptStatus.RESOLVED,
+            digest_run=digest_run,
+            detail={"outcome": str(outcome), "fence": run.fence},
         )
-        .update(
+        standing = rows.interrupts().filter(
+            pk=row.pk, status=InterruptStatus.DECIDED, generation=row.generation
+        )
+        moved = standing.filter(events_count=seen.events_count).update(
             status=InterruptStatus.RESOLVED,
             resolved_at=DbNow(),
             outcome_status=outcome,
             outcome=result,
             **head(event),
         )
-        == 1
-    )
+        if moved:
+            return event
+        seen = standing.exclude(events_count=seen.events_count).first()
+    return None

@@ -11,7 +11,7 @@ from django.db import OperationalError, connections
 from hitl_approvals import failpoints
 from hitl_approvals.enums import OutcomeStatus, StepStatus
 from hitl_approvals.exceptions import LeaseLost
-from hitl_approvals.models import DbNow, TurnStep
+from hitl_approvals.models import DbNow, InterruptEvent, TurnStep
 from hitl_approvals.services import rows
 from hitl_approvals.services.effects import may_start, note_resolved, why_not
 from hitl_approvals.services.run import (
@@ -19,8 +19,7 @@ from hitl_approvals.services.run import (
     fenced,
     flush,
     flushed,
-    move_to_resolved,
-    resolved_event,
+    resolve,
 )
 from hitl_approvals.services.transactions import alias, is_transient, run_atomic
 
@@ -49,13 +48,8 @@ def run_body(
         BodyFailed: The body raised; nothing was changed.
     """
     interrupt = step.interrupt
-    event = (
-        None
-        if interrupt is None
-        else resolved_event(run, interrupt, OutcomeStatus.SUCCEEDED, digest_run)
-    )
 
-    def work() -> None:
+    def work() -> InterruptEvent | None:
         fenced(run, *may_start(interrupt))
         step.status = StepStatus.SUCCEEDED
         step.finished_at = DbNow()
@@ -65,21 +59,25 @@ def run_body(
             raise BodyFailed(
                 RuntimeError("The tool marked its transaction for rollback.")
             )
-        if (
-            interrupt is not None
-            and event is not None
-            and not move_to_resolved(
-                interrupt, event, OutcomeStatus.SUCCEEDED, step.result
+        event = None
+        if interrupt is not None:
+            event = resolve(
+                run,
+                interrupt,
+                OutcomeStatus.SUCCEEDED,
+                digest_run=digest_run,
+                result=step.result,
             )
-        ):
-            raise LeaseLost
+            if event is None:
+                raise LeaseLost
         written = flush(run, step)
         if event is not None:
             written.append(event)
         rows.events().bulk_create(written)
+        return event
 
     try:
-        run_atomic(work, durable=True)
+        event = run_atomic(work, durable=True)
     except LeaseLost:
         run.check_lease()
         raise why_not(run, interrupt) from None

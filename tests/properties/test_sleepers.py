@@ -68,9 +68,6 @@ def run_again(turn):
     services.settle(only(turn).pk, "run_again", by=None, via="test")
 
 
-@pytest.mark.xfail(
-    reason="the record asks for the chain of events that the run read at its start"
-)
 def test_a_late_result_does_not_keep_the_next_worker_from_recording(world, sleeper):
     wake_up = sleeper("record")
     turn = begin([MAIL])
