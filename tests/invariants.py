@@ -30,8 +30,13 @@ AUTHORIZATIONS = {
 BEGUN = {StepStatus.STARTED, StepStatus.SUCCEEDED, StepStatus.UNKNOWN}
 
 
-def assert_invariants() -> None:
-    """Read every row of ours and compare; raises AssertionError with the row."""
+def assert_invariants(*, verified: bool = True) -> None:
+    """Read every row of ours and compare; raises AssertionError with the row.
+
+    Args:
+        verified: Let the package's own verification of the trail agree, which takes
+            longer than all the rest.
+    """
     interrupts = list(PendingInterrupt.objects.all())
     events = _events_by_subject()
     _assert_turns(interrupts)
@@ -41,7 +46,8 @@ def assert_invariants() -> None:
     for turn in AgentTurn.objects.all():
         _assert_chain(turn.pk, turn.events_head, turn.events_count, events[turn.pk])
     _assert_authorized(interrupts, events)
-    _assert_verified()
+    if verified:
+        _assert_verified()
 
 
 def _events_by_subject() -> dict[UUID, list[InterruptEvent]]:

@@ -15,11 +15,13 @@ from hitl_approvals.enums import InterruptStatus, StepStatus, TurnStatus
 from hitl_approvals.exceptions import HitlApprovalsError
 from hitl_approvals.models import (
     AgentTurn,
+    DbNow,
     PendingInterrupt,
     TurnStep,
     db_now_plus,
 )
 from hitl_approvals.testing.failpoints import armed
+from tests.invariants import assert_invariants
 from tests.properties import rows
 from tests.properties.outside import AGENT, Died, outside
 
@@ -103,6 +105,13 @@ class Site:
         self._tags = itertools.count()
         self._seen = rows.statuses()
 
+    def open_turns(self) -> int:
+        return len(self.turns_in("ready", "running", "suspended"))
+
+    def turns_in(self, *wanted: str) -> list[Any]:
+        """Return the turns that had one of these statuses when they were last read."""
+        return [pk for pk in self.turns if self._seen.get(pk, (None, ""))[1] in wanted]
+
     def has(self, model: type[Any], *wanted: str) -> bool:
         """Tell whether some row had one of these statuses when they were last read."""
         return any(kind is model and s in wanted for kind, s in self._seen.values())
@@ -158,11 +167,13 @@ class Site:
                 next_run_at=LONG_AGO, hints=99
             )
 
-    def check(self) -> None:
+    def check(self, *, verified: bool = False) -> None:
         """Assert everything that must hold between any two steps."""
         seen = rows.statuses()
         rows.assert_legal(self._seen, seen)
         self._seen = seen
+        # The trail is verified once, at the end of an example.
+        assert_invariants(verified=verified)
         rows.assert_effects(outside)
 
     # The end: first by itself, then with people who are willing.
@@ -177,6 +188,7 @@ class Site:
             # What goes wrong in the same way again and again is begun anew.
             if not self._be_willing(restart=count > 2):
                 break
+        self.check(verified=True)
         left = AgentTurn.objects.filter(pk__in=self.turns)
         left = left.exclude(status__in=rows.CLOSED)
         told = ("status", "undecided", "blocked", "attempts", "last_error")
@@ -190,32 +202,36 @@ class Site:
         for _round in range(30):
             before = rows.statuses()
             for turn in self.turns:
-                for clock in ("lease", "deadline", "next run"):
+                for clock in ("lease", "deadline"):
                     self.jump(clock, turn)
             services.sweep()
             for turn in self.turns:
-                self.jump("next run", turn)
-                self.run(turn)
+                if AgentTurn.objects.filter(pk=turn, status=TurnStatus.READY).exists():
+                    self.jump("next run", turn)
+                    self.run(turn)
             if rows.statuses() == before:
                 break
         _assert_visible(AgentTurn.objects.filter(pk__in=self.turns))
 
-    def approve_all(self, turn: Any) -> int:
-        """Approve and answer whatever a turn waits for; return how much that was."""
+    def decide_all(self, turn: Any, decision: str = "approve") -> int:
+        """Decide and answer whatever a turn waits for; return how much that was."""
         pending = [
             row
             for row in self.interrupts(InterruptStatus.PENDING)
             if row.turn_id == turn
         ]
         for row in pending:
-            question = row.kind == "question"
-            body = {"type": "respond", "value": 1} if question else {"type": "approve"}
+            body: dict[str, Any] = {"type": decision}
+            if row.kind == "question":
+                body = {"type": "respond", "value": 1}
+            elif decision == "edit":
+                body["args"] = {**row.args, "amount": 2}
             refused(lambda: services.decide(row.pk, body, **TRUSTED))  # noqa: B023
         return len(pending)
 
     def _be_willing(self, *, restart: bool) -> int:
         """Decide and settle everything; return how much there was to do."""
-        done = sum(self.approve_all(turn) for turn in self.turns)
+        done = sum(self.decide_all(turn) for turn in self.turns)
         for row in self.interrupts(InterruptStatus.IN_DOUBT):
             services.settle(row.pk, "give_up", **TRUSTED)
             done += 1
@@ -235,6 +251,13 @@ def _assert_visible(turns: Iterable[AgentTurn]) -> None:
     for turn in found:
         behind = turn.blocked and turn.thread_key in held
         assert turn.status in (*rows.CLOSED, *asks) or behind, (turn, turn.status)
+
+
+def may_be_under_way(row: PendingInterrupt) -> bool:
+    """Tell whether a process may still be in the call that is in doubt."""
+    return TurnStep.objects.filter(
+        interrupt=row.pk, generation=row.generation, hard_deadline__gt=DbNow()
+    ).exists()
 
 
 def begun_steps(turn: Any) -> bool:

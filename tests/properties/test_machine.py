@@ -20,12 +20,11 @@ from hypothesis.stateful import (
 )
 
 from hitl_approvals import services
-from hitl_approvals.enums import DecisionType, InterruptStatus, TurnStatus
+from hitl_approvals.enums import DecisionType, InterruptStatus
 from hitl_approvals.exceptions import AlreadyDecided, KeyReused
 from hitl_approvals.models import AgentTurn, PendingInterrupt
 from tests.properties.outside import MOODS, WHIMS, forget, opened, outside
 from tests.properties.profiles import HISTORIES
-from tests.properties.rows import CLOSED
 from tests.properties.site import (
     CLOCKS,
     RUN_POINTS,
@@ -33,26 +32,30 @@ from tests.properties.site import (
     Site,
     begun_steps,
     example,
+    may_be_under_way,
     refused,
     survived,
 )
 
 MODES = ("unsafe", "free", "idempotent", "lookup", "transactional")
-NUMBERS = st.integers(min_value=0, max_value=11)
-"""Picks one of what is there."""
-SCRIPTS = st.lists(
-    st.one_of(
-        st.lists(st.sampled_from(MODES), min_size=1, max_size=3),
-        st.sampled_from(["why?"]),
-    ),
-    min_size=1,
-    max_size=2,
+BATCHES = st.lists(st.sampled_from(MODES), min_size=1, max_size=2)
+SCRIPTS = st.one_of(
+    st.lists(BATCHES, min_size=1, max_size=2),
+    st.tuples(st.just("why?"), BATCHES).map(list),
 )
-WILLING = st.sampled_from([1, 1, 1, 0])
-"""Whether everything that a turn waits for is decided before it runs."""
-POINTS = st.sampled_from(("", "", *RUN_POINTS))
-DECISIONS = ("approve", "approve", "edit", "reject")
-INTERLUDES = ("lease", "lease, run", "cancel", "deadline, lease, run", "sweep")
+NUMBERS = st.integers(min_value=0, max_value=5)
+"""Picks one of what is there."""
+WILLING = st.sampled_from(["approve", "approve", "edit", ""])
+"""How everything that a turn waits for is decided before it runs, if it is."""
+IN_A_CALL = ("tool.after_call", "tool.after_call", "gate.after_commit")
+POINTS = st.one_of(st.sampled_from(IN_A_CALL), st.sampled_from(RUN_POINTS))
+INTERLUDES = (
+    "lease, run",
+    "deadline, lease, run",
+    "lease, run, deadline, settle, run",
+    "cancel",
+    "cancel, deadline, sweep",
+)
 """What others do while a call is under way."""
 
 
@@ -61,7 +64,7 @@ def while_some(model, *statuses):
     return precondition(lambda self: self.site.has(model, *statuses))
 
 
-runnable = while_some(AgentTurn, "ready", "suspended")
+may_run = while_some(AgentTurn, "ready", "suspended")
 
 
 def pick(found: list[Any], number: int) -> Any:
@@ -93,49 +96,55 @@ class Machine(RuleBasedStateMachine):
         self.site.check()
         self.sound = True
 
-    @initialize(script=SCRIPTS, here=st.booleans())
-    def first(self, script, here):
-        self.site.start(script, here=here, thread="talk", point="")
+    # Turns begin and run.
 
-    @precondition(lambda self: len(self.site.turns) < 3)
+    @initialize(script=SCRIPTS)
+    def first(self, script):
+        self.site.start(script, here=True, thread=None, point="")
+
+    @precondition(lambda self: self.site.open_turns() < 3)
     @rule(
         script=SCRIPTS,
-        here=st.booleans(),
-        thread=st.sampled_from(["talk", None]),
-        point=POINTS,
+        here=st.sampled_from([True, True, False]),
+        thread=st.sampled_from([None, None, "talk"]),
+        point=st.sampled_from(("", "", *RUN_POINTS)),
     )
     def start(self, script, here, thread, point):
         self.site.start(script, here=here, thread=thread, point=point)
 
-    @runnable
+    @may_run
     @rule(
         number=NUMBERS,
         willing=WILLING,
-        point=POINTS,
         moods=st.lists(st.sampled_from(MOODS), max_size=3),
         whim=st.sampled_from(("", "", "", "", *WHIMS)),
     )
-    def run(self, number, willing, point, moods, whim):
-        turn = self.turn(number, willing)
+    def run(self, number, willing, moods, whim):
+        turn = self.ready_turn(number, willing)
         outside.moods.extend(moods)
         outside.whim = whim
-        self.site.run(turn, point)
+        self.site.run(turn)
         outside.calm_down()
 
-    @runnable
-    @rule(number=NUMBERS, willing=WILLING, point=POINTS, mood=st.sampled_from(MOODS))
-    def run_and_die(self, number, willing, point, mood):
-        """A worker that dies, or does not, and the next one that takes over."""
-        turn = self.turn(number, willing)
-        outside.moods.append(mood)
-        self.site.run(turn, point)
-        outside.calm_down()
-        self.site.jump("lease", turn)
+    @may_run
+    @rule(number=NUMBERS, willing=WILLING, point=POINTS)
+    def run_and_die(self, number, willing, point):
+        self.site.run(self.ready_turn(number, willing), point)
+
+    @while_some(AgentTurn, "running")
+    @rule(number=NUMBERS, late=st.booleans(), mood=st.sampled_from(MOODS))
+    def take_over(self, number, late, mood):
+        """The next worker comes, before or after a call's hard deadline."""
+        turn = pick(self.site.turns_in("running"), number)
+        for clock in ("lease", "deadline") if late else ("lease",):
+            self.site.jump(clock, turn)
         services.sweep()
         self.site.jump("next run", turn)
+        outside.moods.append(mood)
         self.site.run(turn)
+        outside.calm_down()
 
-    @runnable
+    @may_run
     @rule(
         number=NUMBERS,
         willing=WILLING,
@@ -145,23 +154,26 @@ class Machine(RuleBasedStateMachine):
     )
     def run_while_others_act(self, number, willing, interlude, before, mood):
         """A call that takes long: its lease lapses, another worker comes, a cancel."""
-        turn = self.turn(number, willing)
+        turn = self.ready_turn(number, willing)
 
         def meanwhile() -> None:
             outside.overslept |= "deadline" in interlude and begun_steps(turn)
             for what in interlude.split(", "):
-                self.meanwhile(turn, what)
+                self.act(turn, what)
 
         setattr(outside, "before" if before else "after", meanwhile)
         outside.moods.append(mood)
         self.site.run(turn)
         outside.calm_down()
 
-    def meanwhile(self, turn, what):
+    def act(self, turn, what):
         if what == "cancel":
             refused(lambda: services.cancel(turn, **TRUSTED))
         elif what == "sweep":
             services.sweep()
+        elif what == "settle":
+            for row in self.site.interrupts(InterruptStatus.IN_DOUBT):
+                self.settled(row, "run_again")
         elif what == "run":
             services.sweep()
             self.site.jump("next run", turn)
@@ -169,10 +181,12 @@ class Machine(RuleBasedStateMachine):
         else:
             self.site.jump(what, turn)
 
+    # People decide.
+
     @while_some(PendingInterrupt, "pending")
     @rule(
         number=NUMBERS,
-        decision=st.sampled_from(DECISIONS),
+        decision=st.sampled_from(["approve", "edit", "reject"]),
         amount=st.integers(min_value=1, max_value=3),
         seen=st.sampled_from([0, 0, 0, -1]),
         key=st.sampled_from([None, "a", "b"]),
@@ -180,30 +194,28 @@ class Machine(RuleBasedStateMachine):
     )
     def decide(self, number, decision, amount, seen, key, point):
         row = pick(self.site.interrupts(InterruptStatus.PENDING), number)
-        if row is None:
-            return
         body = self.body(row, decision, amount)
         options = {**TRUSTED, "key": key, "revision": row.revision + seen}
-        error = refused(
+
+        refused(
             lambda: survived(lambda: services.decide(row.pk, body, **options), point)
         )
+
         after = PendingInterrupt.objects.get(pk=row.pk)
-        died_before = point == "decide.before_commit" and error is None
-        stays = seen != 0 or died_before or after.status == InterruptStatus.PENDING
-        assert (after.status == InterruptStatus.PENDING) is stays
-        if after.status == InterruptStatus.DECIDED and key is not None:
+        decided = after.status == InterruptStatus.DECIDED
+        # A row whose time to decide has passed is refused as well.
+        assert not (decided and (seen or point == "decide.before_commit"))
+        assert decided or seen or point == "decide.before_commit" or row.expires_at
+        if decided and key is not None:
             self.answers[row.pk] = (key, body)
 
     def body(self, row, decision, amount):
-        if row.kind == "question":
-            if decision == "reject":
-                return {"type": "reject", "reason": "no"}
-            return {"type": "respond", "value": amount}
-        if decision == "edit":
-            args = {**row.args, "amount": amount}
-            return {"type": "edit", "args": args}
         if decision == "reject":
             return {"type": "reject", "reason": "no"}
+        if row.kind == "question":
+            return {"type": "respond", "value": amount}
+        if decision == "edit":
+            return {"type": "edit", "args": {**row.args, "amount": amount}}
         return {"type": "approve"}
 
     @while_some(PendingInterrupt, "decided")
@@ -211,79 +223,66 @@ class Machine(RuleBasedStateMachine):
     def decide_again(self, number, same):
         """The same request again finds its answer; another one finds who was faster."""
         row = pick(self.site.interrupts(InterruptStatus.DECIDED), number)
-        if row is None or row.decision == DecisionType.EXPIRE:
+        if row.decision == DecisionType.EXPIRE:
             return
-        key, body = self.answers.get(row.pk, ("none", {"type": "approve"}))
-        if same and row.pk in self.answers and row.decision_key is not None:
-            receipt = services.decide(row.pk, body, key=key, **TRUSTED)
-            assert receipt.replayed
+        key, body = self.answers.get(row.pk, ("none", None))
+        if same and body is not None and row.decision_key is not None:
+            assert services.decide(row.pk, body, key=key, **TRUSTED).replayed
             return
-        error = refused(
-            lambda: services.decide(
-                row.pk, {"type": "reject", "reason": "other"}, key=key, **TRUSTED
-            )
-        )
+        other = {"type": "reject", "reason": "another"}
+        error = refused(lambda: services.decide(row.pk, other, key=key, **TRUSTED))
         assert isinstance(error, AlreadyDecided | KeyReused)
 
     @while_some(PendingInterrupt, "in_doubt")
     @rule(
         number=NUMBERS,
-        answer=st.sampled_from(["happened", "run_again", "give_up"]),
+        answer=st.sampled_from(["happened", "run_again", "run_again", "give_up"]),
+        late=st.booleans(),
         point=st.sampled_from(["", "", "settle.before_commit", "settle.after_commit"]),
     )
-    def settle(self, number, answer, point):
+    def settle(self, number, answer, late, point):
         row = pick(self.site.interrupts(InterruptStatus.IN_DOUBT), number)
-        if row is not None:
-            refused(
-                lambda: survived(
-                    lambda: services.settle(row.pk, answer, **TRUSTED), point
-                )
-            )
+        if late:
+            self.site.jump("deadline", row.turn_id)
+        self.settled(row, answer, point)
 
-    @precondition(lambda self: len(self.site.turns) > 1)
-    @rule(number=NUMBERS)
-    def cancel(self, number):
-        if number < len(self.site.turns):
-            turn = self.turn(number)
-            refused(lambda: services.cancel(turn, **TRUSTED))
-
-    @while_some(AgentTurn, "needs_attention", "failed")
-    @rule(number=NUMBERS, verb=st.sampled_from(["retry", "retry", "restart"]))
-    def try_anew(self, number, verb):
-        stopped = AgentTurn.objects.filter(
-            pk__in=self.site.turns,
-            status__in=[TurnStatus.NEEDS_ATTENTION, TurnStatus.FAILED],
+    def settled(self, row, answer, point=""):
+        early = may_be_under_way(row)
+        refused(
+            lambda: survived(lambda: services.settle(row.pk, answer, **TRUSTED), point)
         )
-        turn = pick(list(stopped.order_by("created_at", "pk")), number)
-        if turn is not None:
-            refused(lambda: getattr(services, verb)(turn.pk, **TRUSTED))
+        row.refresh_from_db(fields=["status"])
+        assert not (answer == "run_again" and early) or row.status == "in_doubt"
 
     @while_some(PendingInterrupt, "decided")
     @rule(number=NUMBERS)
     def take_back(self, number):
         row = pick(self.site.interrupts(InterruptStatus.DECIDED), number)
-        if row is not None:
-            refused(lambda: services.re_review(row.pk, **TRUSTED))
+        refused(lambda: services.re_review(row.pk, **TRUSTED))
+
+    @while_some(AgentTurn, "needs_attention", "failed")
+    @rule(number=NUMBERS, verb=st.sampled_from(["retry", "retry", "restart", "cancel"]))
+    def deal_with(self, number, verb):
+        turn = pick(self.site.turns_in("needs_attention", "failed"), number)
+        refused(lambda: getattr(services, verb)(turn, **TRUSTED))
+
+    # Time passes.
 
     @rule(
-        point=st.sampled_from(["", "", "revoke.before_commit", "revoke.after_commit"])
+        number=NUMBERS,
+        clock=st.sampled_from(CLOCKS),
+        point=st.sampled_from(["", "", "revoke.before_commit", "revoke.after_commit"]),
     )
-    def sweep(self, point):
+    def let_time_pass(self, number, clock, point):
+        self.site.jump(clock, pick(self.site.turns, number))
         survived(services.sweep, point)
 
-    @rule(number=NUMBERS, clock=st.sampled_from(CLOCKS))
-    def jump(self, number, clock):
-        self.site.jump(clock, self.turn(number))
-        services.sweep()
-
-    def turn(self, number, willing=0):
+    def ready_turn(self, number, willing):
         """Pick a turn; with people willing it may run, whatever it waited for."""
-        open_ = AgentTurn.objects.filter(pk__in=self.site.turns)
-        open_ = open_.exclude(status__in=CLOSED).order_by("created_at", "pk")
-        turn = pick(list(open_.values_list("pk", flat=True)) or self.site.turns, number)
+        turn = pick(self.site.turns_in("ready", "suspended"), number)
         if willing:
-            self.site.approve_all(turn)
-            self.site.jump("next run", turn)
+            self.site.decide_all(turn, willing)
+        self.site.jump("next run", turn)
         return turn
 
 
