@@ -36,6 +36,7 @@ from tests.properties.site import (
     refused,
     survived,
 )
+from tests.properties.watching import Watch, watched
 
 MODES = ("unsafe", "free", "idempotent", "lookup", "transactional")
 BATCHES = st.lists(st.sampled_from(MODES), min_size=1, max_size=2)
@@ -74,6 +75,8 @@ def pick(found: list[Any], number: int) -> Any:
 class Machine(RuleBasedStateMachine):
     """One example: a site in a database that is as before when it is over."""
 
+    watch: Watch
+
     def __init__(self) -> None:
         super().__init__()
         forget()
@@ -93,6 +96,7 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def everything_holds(self) -> None:
         self.sound = False
+        assert not self.watch.unknown
         self.site.check()
         self.sound = True
 
@@ -290,5 +294,5 @@ class Machine(RuleBasedStateMachine):
 def test_drawn_histories_keep_every_promise(settings):
     settings.HITL_APPROVALS = {**settings.HITL_APPROVALS, "MAX_ATTEMPTS": 3}
 
-    with opened():
+    with opened(), watched() as Machine.watch:
         run_state_machine_as_test(Machine, settings=HISTORIES)
