@@ -65,6 +65,7 @@ WITHOUT_POINT: dict[str, str] = {
     labels.LAPSES: _ONE_COMMIT,
     labels.DOUBTS: _ONE_COMMIT,
     labels.UNCLAIMED: _ONE_COMMIT,
+    labels.HOLDS: _ONE_COMMIT,
     labels.DIVERGES: _THEN_STOPS,
     labels.FORGERY_FOUND: _THEN_STOPS,
     labels.TOO_LATE: _THEN_STOPS,

@@ -73,7 +73,7 @@ def assert_effects(outside: Outside) -> None:
         events[event.interrupt_id].append(event)
     rows = {row.pk: row for row in PendingInterrupt.objects.filter(kind="tool_call")}
     for step in TurnStep.objects.filter(kind="tool"):
-        row = rows.get(step.interrupt_id)
+        row = rows.get(step.interrupt_id) if step.interrupt_id else None
         _assert_step(outside, step)
         _assert_arguments(outside, step, row, events[step.interrupt_id])
     by_tag = defaultdict(list)

@@ -137,7 +137,8 @@ class Site:
 
     def run(self, turn: Any, point: str = "") -> str | None:
         """Let a worker take the turn, and perhaps die in it."""
-        return survived(lambda: run_turn(turn), point)
+        outcome: str | None = survived(lambda: run_turn(turn), point)
+        return outcome
 
     def interrupts(self, *statuses: str) -> list[PendingInterrupt]:
         """Return the interrupts of this site in their order."""
@@ -225,7 +226,7 @@ class Site:
             if row.kind == "question":
                 body = {"type": "respond", "value": 1}
             elif decision == "edit":
-                body["args"] = {**row.args, "amount": 2}
+                body["args"] = {**(row.args or {}), "amount": 2}
             refused(lambda: services.decide(row.pk, body, **TRUSTED))  # noqa: B023
         return len(pending)
 

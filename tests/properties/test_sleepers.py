@@ -88,7 +88,7 @@ def test_a_late_result_does_not_keep_the_next_worker_from_recording(world, sleep
 def test_a_late_result_does_not_leave_a_decision_in_a_turn_that_failed(
     sleeper, make_agent
 ):
-    fails = []
+    fails: list[bool] = []
 
     def agent(turn, _input):
         if fails:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ NOT_MADE = {
 MAIL = call("mail", "m", to="a")
 NOTE = call("note", "n", text="x")
 BOOK = call("book", "b", name="x")
-TRUSTED = {"by": None, "via": "test"}
+TRUSTED: dict[str, Any] = {"by": None, "via": "test"}
 
 
 def dies_in_the_call(world, *replies, tool="mail"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,8 +26,9 @@ class Watch:
         self.taken: set[tuple[str, str, str]] = set()
         self.unknown: list[tuple[str, str, str]] = []
         """What the tables do not know. Not raised: a run takes every error for its own."""
-        self._update = QuerySet.update
-        self._insert = QuerySet._insert
+        methods: Any = QuerySet
+        self._update: Callable[..., int] = methods.update
+        self._insert: Callable[..., Any] = methods._insert
 
     def see(self, model: type[Any], before: str, after: str) -> None:
         taken = (NAMES[model], str(before), str(after))
@@ -59,13 +60,14 @@ class Watch:
 def watched() -> Iterator[Watch]:
     """Collect the transitions that are written while the block runs."""
     watch = Watch()
+    methods: Any = QuerySet
     kept = {name: vars(QuerySet)[name] for name in ("update", "_insert")}
-    QuerySet.update = lambda rows, **changes: watch.update(rows, **changes)
-    QuerySet._insert = lambda rows, *args, **options: watch.insert(
+    methods.update = lambda rows, **changes: watch.update(rows, **changes)
+    methods._insert = lambda rows, *args, **options: watch.insert(
         rows, *args, **options
     )
     try:
         yield watch
     finally:
         for name, method in kept.items():
-            setattr(QuerySet, name, method)
+            setattr(methods, name, method)

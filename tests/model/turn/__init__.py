@@ -55,6 +55,7 @@ class TurnModel:
             people.pass_time(self.rules, state),
             people.forge(self.rules, state),
             sweeper.sweep(self.rules, state),
+            sweeper.hold(self.rules, state),
             worker.work(self.rules, state),
         )
 

@@ -30,6 +30,7 @@ EXPIRES = "lets a request expire"
 LAPSES = "sends unused approvals back"
 REVOKES = "takes the turn from a silent worker"
 DOUBTS = "puts an overdue call in doubt"
+HOLDS = "stops the turn after a failover of the database"
 UNCLAIMED = "gives up on a turn that nobody takes"
 
 # Workers, between calls.

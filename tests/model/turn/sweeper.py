@@ -104,6 +104,18 @@ def _revoke(rules: Rules, state: State) -> Moves:
     yield Move(TROUBLE if alive else SYSTEM, labels.REVOKES, who, rules.sealed(draft))
 
 
+def hold(rules: Rules, state: State) -> Moves:
+    """Stop what would go on by itself, as an operator does after a failover."""
+    alive = any(worker.current and worker.phase != IDLE for worker in state.workers)
+    if state.turn in (READY, RUNNING) and state.oddities and state.zombies >= alive:
+        draft = Draft(state)
+        draft.oddities -= 1
+        draft.zombies -= alive
+        draft.outdate()
+        draft.turn, draft.hint = NEEDS_ATTENTION, False
+        yield Move(TROUBLE, labels.HOLDS, "olga", rules.sealed(draft))
+
+
 def _doubt(rules: Rules, state: State) -> Moves:
     if rules.lacks("sweep_doubts"):
         return
