@@ -37,8 +37,9 @@ from tests.workspace import ROOT, remove_abandoned_files, run_name
 
 COVERAGE_DATA = ROOT / ".artifacts" / "coverage" / "data"
 """Every process adds an ending of its own to this name."""
-DATABASE_FREE = ("tests/architecture", "tests/docs", "tests/model", "tests/unit")
-"""Tests that no database can change: they run once, on SQLite."""
+FAST = ("tests/architecture", "tests/unit")
+SLOW = ("tests/docs", "tests/model")
+"""Tests that no database can change: they run once."""
 SUITE_SECONDS = 480
 """What the whole run may take on two cores."""
 
@@ -100,13 +101,18 @@ def is_closing_line(line: str) -> bool:
     return _CLOSING_LINE.fullmatch(_ANSI.sub("", line).strip()) is not None
 
 
+def skip(*folders: str) -> tuple[str, ...]:
+    """Return the arguments that leave folders out."""
+    return tuple(f"--ignore={folder}" for folder in folders)
+
+
 def plan(suite: str | None, stack: ExitStack) -> list[Run]:
     """Bring up the servers for a suite and return its runs.
 
     Raises:
         ServerMissingError: A server is missing that the suite cannot do without.
     """
-    skip_database_free = tuple(f"--ignore={folder}" for folder in DATABASE_FREE)
+    skip_database_free = skip(*FAST, *SLOW)
     broker = _provide(stack, redis_server, "Redis", required=False)
     if suite == "mariadb":
         # Its driver is not among what other suites need.
@@ -125,8 +131,12 @@ def plan(suite: str | None, stack: ExitStack) -> list[Run]:
         if database:
             # The runs go on at the same time: neither may take the other's messages.
             broker = _provide(stack, redis_server, "Redis", required=False)
-            arguments = (*skip_database_free, *only)
-            runs.append(Run("PostgreSQL", "postgres", arguments, broker | database))
+            arguments = (*skip(*FAST), *only)
+            runs = [
+                # Each of the two runs takes a part of what no database can change.
+                Run("SQLite", "sqlite", (*skip(*SLOW), *only), runs[0].environment),
+                Run("PostgreSQL", "postgres", arguments, broker | database),
+            ]
     return runs
 
 
