@@ -67,11 +67,12 @@ def _weather(
             storm.strike(options.only)
             _until(lambda: False, storm, storm.wait())
         (folder / CALM).touch()
+        postgres.wait_until_up()
         storm.pass_by()
         _until(_is_quiet, storm, CALM_SECONDS)
     finally:
         storm.end()
-    return _report(folder, storm.kills)
+    return _report(folder, storm.kills, postgres)
 
 
 def _prepare(postgres: OwnPostgres, folder: Path) -> None:
@@ -129,9 +130,11 @@ def _is_quiet() -> bool:
     return quiet
 
 
-def _report(folder: Path, kills: Any) -> int:
+def _report(folder: Path, kills: Any, postgres: OwnPostgres) -> int:
     from tests.chaos.reckoning import reckon
 
+    # Whoever was killed last has left it recovering.
+    postgres.wait_until_up()
     sums = reckon(folder)
     for deed, times in sorted(kills.items()):
         print(f"  {times:>5} {deed}")

@@ -18,6 +18,7 @@ from pathlib import Path
 from tests.servers.service import ServerMissingError
 
 START_SECONDS = 60
+RECOVERY_SECONDS = 20
 
 
 class OwnServer:
@@ -102,6 +103,19 @@ class OwnPostgres(OwnServer):
     def bring_up(self) -> None:
         """Start it, and wait until it has recovered."""
         self.start(self._answers)
+
+    def wait_until_up(self) -> None:
+        """Wait until it answers; restart it if it does not for long.
+
+        Raises:
+            ServerMissingError: It does not come up again.
+        """
+        deadline = time.monotonic() + RECOVERY_SECONDS
+        while not self._answers():
+            if time.monotonic() > deadline:
+                self.send(signal.SIGKILL)
+                self.bring_up()
+            time.sleep(0.1)
 
     def _answers(self) -> bool:
         import psycopg
