@@ -54,6 +54,7 @@ INTERLUDES = (
     "lease, run",
     "deadline, lease, run",
     "lease, run, deadline, settle, run",
+    "lease, run, cancel",
     "cancel",
     "cancel, deadline, sweep",
 )
@@ -265,9 +266,17 @@ class Machine(RuleBasedStateMachine):
         refused(lambda: services.re_review(row.pk, **TRUSTED))
 
     @while_some(AgentTurn, "needs_attention", "failed")
-    @rule(number=NUMBERS, verb=st.sampled_from(["retry", "retry", "restart", "cancel"]))
-    def deal_with(self, number, verb):
+    @rule(
+        number=NUMBERS,
+        late=st.booleans(),
+        verb=st.sampled_from(["retry", "retry", "restart", "cancel"]),
+    )
+    def deal_with(self, number, late, verb):
+        """Try a stopped turn anew, before or after its calls were put in doubt."""
         turn = pick(self.site.turns_in("needs_attention", "failed"), number)
+        if late:
+            self.site.jump("deadline", turn)
+            services.sweep()
         refused(lambda: getattr(services, verb)(turn, **TRUSTED))
 
     # Time passes.
