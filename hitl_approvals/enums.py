@@ -90,6 +90,7 @@ class OutcomeStatus(TextChoices):
     NOT_RUN = "not_run", _("not run")
     NOT_REQUESTED_AGAIN = "not_requested_again", _("not requested again")
     WITHDRAWN = "withdrawn", _("withdrawn")
+    LAPSED = "lapsed", _("not fetched in time")
     GIVEN_UP = "given_up", _("given up, fate unknown")
     SUPERSEDED = "superseded", _("replaced by another request")
 
@@ -104,6 +105,7 @@ class EventType(TextChoices):
     RESPONDED = "responded", _("answered")
     EXPIRED = "expired", _("expired")
     LAPSED = "lapsed", _("lapsed")
+    CONSUMED = "consumed", _("fetched by the agent")
     REOPENED = "reopened", _("sent back, the world changed")
     RESOLVED = "resolved", _("resolved")
     CANCELLED = "cancelled", _("cancelled")

@@ -84,6 +84,7 @@ def outcome(row: PendingInterrupt) -> str:
             "the agent did not ask for it again; it did not run"
         ),
         OutcomeStatus.WITHDRAWN: _("withdrawn; it did not run"),
+        OutcomeStatus.LAPSED: _("the agent did not fetch it in time; it did not run"),
         OutcomeStatus.GIVEN_UP: _("given up; nobody knows whether it ran"),
     }
     return words.get(row.outcome_status, row.get_status_display())
@@ -105,7 +106,9 @@ def since(row: PendingInterrupt) -> str:
 def _waiting(row: PendingInterrupt) -> str:
     turn = row.turn
     if turn is None:
-        return _("not fetched yet")
+        if row.consumed_at is None:
+            return _("the agent has not fetched it yet")
+        return _("the agent has it and did not say yet what came of it")
     words: Words = {
         TurnStatus.SUSPENDED: _("the turn goes on when its other calls are decided"),
         TurnStatus.READY: _("the turn is about to go on"),
@@ -208,6 +211,7 @@ def _template(event: InterruptEvent) -> str:
         EventType.LAPSED: _(
             "The approval was not used in time and lapsed; back to a person"
         ),
+        EventType.CONSUMED: _("Fetched by {who}"),
         EventType.RESOLVED: _("Resolved"),
         EventType.CANCELLED: _("Withdrawn"),
         EventType.IN_DOUBT: _(
