@@ -90,6 +90,12 @@ class InterruptCancelled(TransitionNotAllowed):
     code = "interrupt_cancelled"
 
 
+class AlreadyConsumed(TransitionNotAllowed):
+    """Another process of the agent has this decision already; it may act on it."""
+
+    code = "already_consumed"
+
+
 class StaleReview(HitlApprovalsError):
     """The row changed after you opened it; look again before you decide."""
 
@@ -110,6 +116,12 @@ class KeyReused(HitlApprovalsError):
     code = "key_reused"
 
 
+class InterruptConflict(HitlApprovalsError):
+    """The store holds another request under this id."""
+
+    code = "interrupt_conflict"
+
+
 class DecisionNotAllowed(HitlApprovalsError):
     """This kind of decision is not offered here."""
 
@@ -120,6 +132,12 @@ class ReviewerNotAllowed(HitlApprovalsError):
     """You may not do this."""
 
     code = "reviewer_not_allowed"
+
+
+class ClientNotAllowed(HitlApprovalsError):
+    """This agent client was revoked; it can neither ask nor act."""
+
+    code = "client_not_allowed"
 
 
 class PayloadRejected(HitlApprovalsError):

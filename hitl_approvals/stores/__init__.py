@@ -1,0 +1,1 @@
+"""Where interrupts of agents that are not ours are kept; one module a backing."""
