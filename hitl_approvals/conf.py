@@ -23,6 +23,7 @@ DEFAULTS: dict[str, Any] = {
     "UNCLAIMED_AFTER": 900,
     "EXPIRES_IN": None,
     "EXECUTE_WITHIN": 86_400,
+    "OUTCOME_WITHIN": 3600,
     "TIMEOUT": 60,
     "DEADLINE_MARGIN": 5,
     "THREAD_POLICY": "queue",
@@ -107,6 +108,11 @@ class HitlSettings:
     def execute_within(self) -> timedelta | None:
         """Time from approval to the first start of the call; None is no limit."""
         return self._optional_seconds("EXECUTE_WITHIN")
+
+    @property
+    def outcome_within(self) -> timedelta:
+        """How long a remote agent may take to say what came of a call it fetched."""
+        return self._seconds("OUTCOME_WITHIN")
 
     @property
     def timeout(self) -> timedelta:

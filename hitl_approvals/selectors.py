@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
@@ -16,6 +17,7 @@ from hitl_approvals.models import (
     PendingInterrupt,
     TurnStep,
 )
+from hitl_approvals.registry import Tool, registry
 from hitl_approvals.types import Person
 
 OPEN = (InterruptStatus.PENDING, InterruptStatus.IN_DOUBT)
@@ -56,6 +58,14 @@ def turn_get(turn_id: UUID | str, user: Person) -> AgentTurn:
     if turn is None:
         raise TurnNotFound
     return turn
+
+
+def tool_of(row: PendingInterrupt) -> Tool[Any, Any] | None:
+    """Return the registered tool that a call is of, if this process knows it.
+
+    A remote agent's call is of a tool of its own, whatever tool here has the same name.
+    """
+    return None if row.turn_id is None else registry.tools.get(row.tool_name)
 
 
 def siblings_of(interrupt: PendingInterrupt) -> QuerySet[PendingInterrupt]:

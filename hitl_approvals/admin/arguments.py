@@ -11,12 +11,11 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
-from hitl_approvals import canonical
+from hitl_approvals import canonical, selectors
 from hitl_approvals.admin import shapes, values
 from hitl_approvals.admin.text import Redactor, show
 from hitl_approvals.exceptions import PayloadRejected
 from hitl_approvals.models import PendingInterrupt
-from hitl_approvals.registry import registry
 
 WIDE = 60
 """Longer texts take the type's column too."""
@@ -159,7 +158,7 @@ def _order(
     # Canonical text sorts the schema's own keys, so the signature's order is kept apart.
     order = policy.get("order")
     if not isinstance(order, list):
-        tool = registry.tools.get(row.tool_name)
+        tool = selectors.tool_of(row)
         order = list(tool.signature.parameters) if tool else None
     return in_order(schema, order, given)
 

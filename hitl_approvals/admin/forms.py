@@ -10,6 +10,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from hitl_approvals import selectors
 from hitl_approvals.admin import arguments as args
 from hitl_approvals.admin import parsing, shapes
 from hitl_approvals.admin.fields import Field
@@ -18,7 +19,6 @@ from hitl_approvals.admin.text import Redactor
 from hitl_approvals.admin.widgets import AREA
 from hitl_approvals.exceptions import PayloadRejected
 from hitl_approvals.models import PendingInterrupt
-from hitl_approvals.registry import registry
 from hitl_approvals.schemas import validate_against
 
 
@@ -170,7 +170,7 @@ def edit_form(arguments: args.CallArguments) -> SchemaForm:
 def misfits(row: PendingInterrupt, edited: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return where edited arguments do not fit, as the service will see it."""
     errors = validate_against(row.args_schema or {}, dict(edited))
-    tool = registry.tools.get(row.tool_name)
+    tool = selectors.tool_of(row)
     known = tool is not None and tool.signature.schema_digest == row.schema_digest
     if errors or tool is None or not known:
         return errors

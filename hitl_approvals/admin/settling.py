@@ -24,7 +24,6 @@ from hitl_approvals.exceptions import (
     TransitionNotAllowed,
 )
 from hitl_approvals.models import PendingInterrupt
-from hitl_approvals.registry import registry
 
 Answer = Literal["happened", "run_again", "give_up"]
 
@@ -125,7 +124,7 @@ def _result(row: PendingInterrupt, typed: dict[str, Any]) -> Any:
     value = parsing.json_value(typed["result"]) if typed["as_json"] else typed["result"]
     if value == "":
         raise parsing.Unreadable(_("Type what the call returned."))
-    tool = registry.tools.get(row.tool_name)
+    tool = selectors.tool_of(row)
     if tool is not None:
         tool.signature.load_result(value)
     return value

@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from hitl_approvals.exceptions import (
     AgentNotFound,
     AlreadyDecided,
+    ClientNotAllowed,
     DecisionNotAllowed,
     HitlApprovalsError,
     InterruptCancelled,
@@ -41,6 +42,7 @@ STATUS: dict[type[HitlApprovalsError], int] = {
     DecisionNotAllowed: status.HTTP_400_BAD_REQUEST,
     PayloadRejected: status.HTTP_400_BAD_REQUEST,
     ReviewerNotAllowed: status.HTTP_403_FORBIDDEN,
+    ClientNotAllowed: status.HTTP_403_FORBIDDEN,
     NotFound: status.HTTP_404_NOT_FOUND,
     TransitionNotAllowed: status.HTTP_409_CONFLICT,
     AlreadyDecided: status.HTTP_409_CONFLICT,

@@ -66,6 +66,7 @@ def decide(
 
     Joins the caller's transaction. Reads first, then one transaction that starts with
     the turn's row, so siblings decided at the same moment count one after the other.
+    A remote agent's request has no turn: it is the first row that is written.
 
     Args:
         interrupt_id: The row to decide.
@@ -175,8 +176,6 @@ def _apply(
         _Lost: A row count was not 1.
     """
     turn_id = row.turn_id
-    if turn_id is None:
-        raise TransitionNotAllowed("Interrupts of remote agents are not decided yet.")
     limit = time_to_start(row)
     runs = bool(verdict.may_run)
     now: datetime = row.db_now  # type: ignore[attr-defined]
@@ -200,32 +199,48 @@ def _apply(
     )
 
     def work() -> None:
-        if due and not rows.take(rows.turns().filter(pk=turn_id)):
+        if due and not _free(row):
             raise _Lost
-        turns = rows.turns().filter(
-            pk=turn_id, status=TurnStatus.SUSPENDED, undecided__gt=0
-        )
-        # MariaDB assigns from left to right: `undecided` must come last.
-        if (
-            turns.update(
-                status=Case(
-                    When(undecided=1, then=Value(TurnStatus.READY.value)),
-                    default=F("status"),
-                ),
-                next_run_at=DbNow(),
-                dispatched_at=DbNow(),
-                undecided=F("undecided") - 1,
-            )
-            != 1
-        ):
-            raise _Lost
+        if turn_id is not None:
+            _count_down(turn_id)
         _decide_row(row, verdict, actor, extra, in_time, event, limit if runs else None)
         event.save(using=rows.events().db, force_insert=True)
         failpoints.reach("decide.before_commit")
 
     run_atomic(work)
     failpoints.reach("decide.after_commit")
-    wake(turn_id)
+    if turn_id is not None:
+        wake(turn_id)
+
+
+def _free(row: PendingInterrupt) -> bool:
+    """Lock the first row that the clock's decision writes, unless somebody holds it."""
+    if row.turn_id is None:
+        return rows.take(rows.interrupts().filter(pk=row.pk))
+    return rows.take(rows.turns().filter(pk=row.turn_id))
+
+
+def _count_down(turn_id: UUID) -> None:
+    """Take one from the turn's open questions; after the last one a run is owed.
+
+    Raises:
+        _Lost: The turn does not wait.
+    """
+    turns = rows.turns().filter(
+        pk=turn_id, status=TurnStatus.SUSPENDED, undecided__gt=0
+    )
+    # MariaDB assigns from left to right: `undecided` must come last.
+    moved = turns.update(
+        status=Case(
+            When(undecided=1, then=Value(TurnStatus.READY.value)),
+            default=F("status"),
+        ),
+        next_run_at=DbNow(),
+        dispatched_at=DbNow(),
+        undecided=F("undecided") - 1,
+    )
+    if moved != 1:
+        raise _Lost
 
 
 def _decide_row(

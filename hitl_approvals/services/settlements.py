@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db.models import Case, F, Value, When
 
-from hitl_approvals import canonical, failpoints, permissions
+from hitl_approvals import canonical, failpoints, permissions, selectors
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import (
     DecisionType,
@@ -19,8 +19,7 @@ from hitl_approvals.enums import (
     TurnStatus,
 )
 from hitl_approvals.exceptions import StaleReview, TransitionNotAllowed
-from hitl_approvals.models import DbNow, PendingInterrupt, db_now_plus
-from hitl_approvals.registry import registry
+from hitl_approvals.models import AgentTurn, DbNow, PendingInterrupt, db_now_plus
 from hitl_approvals.services import rows
 from hitl_approvals.services.decisions import read
 from hitl_approvals.services.events import actor_of, head, interrupt_event
@@ -60,7 +59,8 @@ def settle(
     Args:
         interrupt_id: The row in doubt.
         answer: `happened` (with the `result` for the agent), `run_again` (a second
-            authorization, only after the hard deadline), or `give_up`.
+            authorization, only after the hard deadline, and never for a remote agent's
+            call), or `give_up`.
         by: Who settles; None is trusted code.
         via: The door, for the audit trail.
         result: What the call returned, as JSON; only with `happened`.
@@ -79,19 +79,7 @@ def settle(
         raise ValueError(f"A doubt is settled by {', '.join(_EVENT)}; got {answer!r}.")
     row = read(interrupt_id)
     permissions.require_settle(by, row)
-    if row.status != InterruptStatus.IN_DOUBT or row.turn is None:
-        raise TransitionNotAllowed(
-            f"This is {row.get_status_display()}, not in doubt; nothing was recorded.",
-            interrupt_id=str(row.pk),
-            status=row.status,
-        )
-    if revision is not None and revision != row.revision:
-        raise StaleReview(
-            f"You saw revision {revision}; it is at {row.revision} now. "
-            "Look at it again before you settle it.",
-            seen=revision,
-            current=row.revision,
-        )
+    _require_in_doubt(row, revision)
     if answer == "run_again":
         _require_may_run_again(row)
     if answer == "happened":
@@ -114,7 +102,8 @@ def settle(
     )
 
     def work() -> None:
-        _hold_turn(row)
+        if row.turn is not None:
+            _hold_turn(row.turn)
         moved = (
             rows.interrupts()
             .filter(
@@ -142,8 +131,30 @@ def settle(
 
     run_atomic(work)
     failpoints.reach("settle.after_commit")
-    wake(row.turn.pk)
+    if row.turn is not None:
+        wake(row.turn.pk)
     return rows.interrupts().get(pk=row.pk)
+
+
+def _require_in_doubt(row: PendingInterrupt, revision: int | None) -> None:
+    """Raise unless there is a doubt, and it is the one that the person saw.
+
+    Raises:
+        TransitionNotAllowed, StaleReview
+    """
+    if row.status != InterruptStatus.IN_DOUBT:
+        raise TransitionNotAllowed(
+            f"This is {row.get_status_display()}, not in doubt; nothing was recorded.",
+            interrupt_id=str(row.pk),
+            status=row.status,
+        )
+    if revision is not None and revision != row.revision:
+        raise StaleReview(
+            f"You saw revision {revision}; it is at {row.revision} now. "
+            "Look at it again before you settle it.",
+            seen=revision,
+            current=row.revision,
+        )
 
 
 def _require_fits(row: PendingInterrupt, result: Any) -> None:
@@ -157,7 +168,7 @@ def _require_fits(row: PendingInterrupt, result: Any) -> None:
         max_bytes=hitl_settings.max_payload_bytes,
         max_depth=hitl_settings.max_depth,
     )
-    tool = registry.tools.get(row.tool_name)
+    tool = selectors.tool_of(row)
     if tool is not None:
         tool.signature.load_result(result)
 
@@ -174,10 +185,12 @@ def _require_may_run_again(row: PendingInterrupt) -> None:
         TransitionNotAllowed: With the time from which it is possible.
     """
     turn = row.turn
-    if turn is None or turn.status not in (
-        TurnStatus.SUSPENDED,
-        TurnStatus.NEEDS_ATTENTION,
-    ):
+    if turn is None:
+        raise TransitionNotAllowed(
+            "A remote agent made this call by itself, so nothing here can run it again. "
+            "Say that it happened, or give up; the agent may ask anew."
+        )
+    if turn.status not in (TurnStatus.SUSPENDED, TurnStatus.NEEDS_ATTENTION):
         raise TransitionNotAllowed("The turn is over; nothing can run in it again.")
     step = (
         rows.steps()
@@ -195,10 +208,8 @@ def _require_may_run_again(row: PendingInterrupt) -> None:
         )
 
 
-def _hold_turn(row: PendingInterrupt) -> None:
+def _hold_turn(turn: AgentTurn) -> None:
     """Take the turn's row: count down if it waits for this, else assert its status."""
-    turn = row.turn
-    assert turn is not None  # noqa: S101  checked by the caller
     if turn.status == TurnStatus.SUSPENDED:
         changed = (
             rows.turns()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from hitl_approvals import canonical
+from hitl_approvals import canonical, selectors
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.decisions import Decision, Edit, Reject, Respond
 from hitl_approvals.enums import DecisionType, InterruptKind
@@ -17,7 +17,6 @@ from hitl_approvals.exceptions import (
     SnapshotMismatch,
 )
 from hitl_approvals.models import PendingInterrupt
-from hitl_approvals.registry import registry
 from hitl_approvals.schemas import validate_against
 
 
@@ -110,7 +109,7 @@ def _read_by_signature(row: PendingInterrupt, edited: Mapping[str, Any]) -> str:
     }
     text = canonical.dumps(edited, **limits)
     errors = validate_against(row.args_schema or {}, canonical.stored(text))
-    tool = registry.tools.get(row.tool_name)
+    tool = selectors.tool_of(row)
     same_tool = tool is not None and tool.signature.schema_digest == row.schema_digest
     if tool is not None and same_tool and not errors:
         # The tool's own validation knows more than a JSON schema can say, and its
