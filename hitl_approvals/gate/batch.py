@@ -12,6 +12,7 @@ from django.db import Error as DatabaseProblem
 
 from hitl_approvals import canonical, results
 from hitl_approvals.enums import (
+    InterruptKind,
     OutcomeStatus,
     StepStatus,
     ToolMode,
@@ -36,7 +37,7 @@ from hitl_approvals.registry import (
 )
 from hitl_approvals.services.effects import StepTaken
 from hitl_approvals.services.reopening import Reopening
-from hitl_approvals.services.requests import Request
+from hitl_approvals.services.requests import Request, dedupe_key
 from hitl_approvals.services.run import Run
 from hitl_approvals.services.suspension import Doubt, suspend
 
@@ -311,9 +312,7 @@ class Gate:
         return call
 
     def _dedupe_key(self, key: str) -> str:
-        return canonical.key_digest(
-            "interrupt", str(self.run.turn.pk), "tool_call", key
-        )
+        return dedupe_key(self.run.turn.pk, InterruptKind.TOOL_CALL, key)
 
     def _pass_over_superseded(self, call: Call) -> None:
         """Give the call the key after those in whose place a person wanted another."""

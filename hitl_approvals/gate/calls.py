@@ -144,13 +144,13 @@ def request_for(
         "trip": trip,
         "messages": excerpt(messages or ()),
         "agent_reason": reason[:4000],
-        "metadata": {},
+        "metadata": run.metadata(),
     }
     repeat = _repeated(run, call)
     if repeat is not None:
         context["repeat_of"] = str(repeat.pk)
     return Request(
-        dedupe_key=call.dedupe_key,
+        key=call.key,
         kind=InterruptKind.TOOL_CALL,
         position=position,
         queue=tool.queue,

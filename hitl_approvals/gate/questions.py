@@ -16,7 +16,7 @@ from hitl_approvals.enums import (
 from hitl_approvals.exceptions import ApprovalRejected, PayloadRejected, RunDiverged
 from hitl_approvals.models import PendingInterrupt
 from hitl_approvals.schemas import check_schema
-from hitl_approvals.services.requests import Request
+from hitl_approvals.services.requests import Request, dedupe_key
 from hitl_approvals.services.run import Run
 from hitl_approvals.services.suspension import suspend
 
@@ -36,24 +36,27 @@ def ask(
         label: list[Any] = ["ordinal", gate.ordinal("?")]
     else:
         label = ["key", key]
-    dedupe_key = canonical.key_digest(
-        "interrupt", str(gate.run.turn.pk), "question", gate.run.key(*label)
-    )
+    own_key = gate.run.key(*label)
+    found_by = dedupe_key(gate.run.turn.pk, InterruptKind.QUESTION, own_key)
     asked = _bounded(payload)
     if schema is not None and (wrong := check_schema(schema)):
         raise PayloadRejected("response_schema is no JSON schema.", errors=wrong)
-    row = gate.run.interrupts.get(dedupe_key)
+    row = gate.run.interrupts.get(found_by)
     if row is None:
-        question = _question(dedupe_key, payload, schema, gate.run)
+        question = _question(own_key, payload, schema, gate.run)
         gate.stop(suspend(gate.run, requests=[question]))
     assert row is not None  # noqa: S101  a new question always waits
     if key is None and _bounded(row.payload) != asked:
         raise RunDiverged(
-            f"Question {label[1]} of this turn was {row.payload!r} and is "
-            f"{payload!r} now. Pass key= to `turn.interrupt` so that the answer "
-            "finds its question."
+            f"Question {label[1]} of {_where(gate.run)} was {row.payload!r} and is "
+            f"{payload!r} now. Pass key= to `interrupt` so that the answer finds its "
+            "question."
         )
     return _answered(gate.run, row)
+
+
+def _where(run: Run) -> str:
+    return "this turn" if run.node is None else f"node `{run.node}`"
 
 
 def _answered(run: Run, row: PendingInterrupt) -> Any:
@@ -79,15 +82,19 @@ def _bounded(payload: Any) -> str:
 
 
 def _question(
-    dedupe_key: str, payload: Any, schema: Mapping[str, Any] | None, run: Run
+    key: str, payload: Any, schema: Mapping[str, Any] | None, run: Run
 ) -> Request:
     return Request(
-        dedupe_key=dedupe_key,
+        key=key,
         kind=InterruptKind.QUESTION,
         fields={
             "payload": payload,
             "response_schema": None if schema is None else dict(schema),
-            "context": {"asked": run.turn.input, "messages": [], "metadata": {}},
+            "context": {
+                "asked": run.turn.input,
+                "messages": [],
+                "metadata": run.metadata(),
+            },
             "allowed_decisions": [
                 DecisionType.RESPOND.value,
                 DecisionType.REJECT.value,

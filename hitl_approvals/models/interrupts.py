@@ -37,6 +37,10 @@ class PendingInterrupt(models.Model):
     client_ref = models.CharField(max_length=255, default="", blank=True)
     kind = models.CharField(_("kind"), max_length=16, choices=InterruptKind.choices)
     dedupe_key = models.CharField(max_length=64, unique=True, editable=False)
+    call_key = models.CharField(max_length=64, default="", editable=False)
+    """Key of the call or question within its turn, by which a fork finds it again."""
+    after_step = models.PositiveIntegerField(default=0, editable=False)
+    """How many steps of its turn were recorded when it was raised."""
     position = models.PositiveIntegerField(_("position in the turn"), default=0)
     agent = models.CharField(_("agent"), max_length=100, default="", blank=True)
     thread_id = models.CharField(_("thread"), max_length=255, default="", blank=True)

@@ -19,6 +19,7 @@ from hitl_approvals.models.turns import FINAL
 from hitl_approvals.registry import registry
 from hitl_approvals.services import queues, rows
 from hitl_approvals.services.events import SYSTEM, head, interrupt_event
+from hitl_approvals.services.requests import dedupe_key
 from hitl_approvals.services.transactions import alias, run_atomic
 
 NOBODY_RUNS = [*FINAL, TurnStatus.NEEDS_ATTENTION]
@@ -109,9 +110,9 @@ def _born_in_doubt(step: TurnStep, known: set[str]) -> PendingInterrupt:
     tags = [] if tool is None else list(tool.tags)
     return PendingInterrupt(
         turn_id=step.turn_id,
-        dedupe_key=canonical.key_digest(
-            "interrupt", str(step.turn_id), "tool_call", step.key
-        ),
+        dedupe_key=dedupe_key(step.turn_id, InterruptKind.TOOL_CALL, step.key),
+        call_key=step.key,
+        after_step=step.position - 1,
         kind=InterruptKind.TOOL_CALL,
         position=step.position,
         agent=step.turn.agent,

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from hitl_approvals import canonical
 from hitl_approvals.enums import InterruptKind
 
 
@@ -14,7 +15,8 @@ from hitl_approvals.enums import InterruptKind
 class Request:
     """One call or question as it will stand on its row."""
 
-    dedupe_key: str
+    key: str
+    """Key of the call or question within its turn."""
     kind: InterruptKind
     position: int = 0
     queue: str | None = None
@@ -23,3 +25,8 @@ class Request:
     """The remaining columns, by name."""
     supersedes: UUID | None = None
     """The interrupt in whose place a person wanted a new one."""
+
+
+def dedupe_key(turn_id: UUID, kind: InterruptKind, key: str) -> str:
+    """Return what makes the interrupt of a call or question unique among all turns."""
+    return canonical.key_digest("interrupt", str(turn_id), kind.value, key)

@@ -55,6 +55,8 @@ class Run:
     resolutions: list[Resolution] = field(default_factory=list)
     lost: threading.Event = field(default_factory=threading.Event)
     resumed: bool = False
+    node: str | None = None
+    """The node of a graph that is under way: a part of every key made meanwhile."""
 
     def next_position(self) -> int:
         """Return the place of the next step in the order of the turn."""
@@ -62,9 +64,18 @@ class Run:
 
     def key(self, *parts: Any) -> str:
         """Return the key of a step or interrupt of this turn since its last restart."""
+        if self.node is not None:
+            parts = ("node", self.node, *parts)
         if self.turn.restarts:
             return canonical.key_digest("restart", self.turn.restarts, *parts)
         return canonical.key_digest(*parts)
+
+    def metadata(self) -> dict[str, Any]:
+        """Return what an interrupt keeps of where in its turn it was asked."""
+        if self.node is None:
+            return {}
+        since = {"restarts": self.turn.restarts} if self.turn.restarts else {}
+        return {"node": self.node, **since}
 
     def check_lease(self) -> None:
         """Raise if the heartbeat found that the turn belongs to somebody else.

@@ -27,7 +27,7 @@ from hitl_approvals.models import (
 from hitl_approvals.services import queues, rows
 from hitl_approvals.services.events import SYSTEM, head, interrupt_event
 from hitl_approvals.services.reopening import Reopening, lapse_row, reopen_row
-from hitl_approvals.services.requests import Request
+from hitl_approvals.services.requests import Request, dedupe_key
 from hitl_approvals.services.run import Run, fenced, flush, flushed, load
 from hitl_approvals.services.transactions import run_atomic
 
@@ -184,7 +184,9 @@ def _row(
     wait = request.expires_in or hitl_settings.expires_in
     row = PendingInterrupt(
         turn=run.turn,
-        dedupe_key=request.dedupe_key,
+        dedupe_key=dedupe_key(run.turn.pk, request.kind, request.key),
+        call_key=request.key,
+        after_step=run.next_position() - 1,
         kind=request.kind,
         position=request.position,
         agent=run.turn.agent,
