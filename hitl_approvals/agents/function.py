@@ -8,11 +8,12 @@ from typing import Any
 
 from hitl_approvals.agents.async_turn import AsyncTurn
 from hitl_approvals.agents.base import Completed, Suspended
+from hitl_approvals.agents.guarding import guarded
 from hitl_approvals.agents.turn import Turn
 from hitl_approvals.awaiting import awaited
 from hitl_approvals.exceptions import InterruptSuspended
 from hitl_approvals.models import PendingInterrupt
-from hitl_approvals.registry import AgentDefinition, current_gate
+from hitl_approvals.registry import AgentDefinition
 from hitl_approvals.services.run import Run
 
 
@@ -34,28 +35,17 @@ class FunctionAgent:
 
     def _perform(self, run: Run, given: Any) -> Completed | Suspended:
         turn = Turn(run, self._definition)
-        gate = turn._gate  # noqa: SLF001  the turn is this module's own
-        token = current_gate.set(gate)
-        output = None
-        try:
-            target = self._definition.target
+        target = self._definition.target
+
+        def work() -> Any:
             if iscoroutinefunction(target):
-                output = awaited(target, AsyncTurn(turn), given)
-            else:
-                output = target(turn, given)
+                return awaited(target, AsyncTurn(turn), given)
+            return target(turn, given)
+
+        try:
+            return Completed(guarded(turn, work))
         except InterruptSuspended:
             return Suspended()
-        except Exception:
-            # An agent's own `except` may have turned the stop into another error.
-            if gate.stopped is None:
-                raise
-        finally:
-            current_gate.reset(token)
-        if gate.stopped is not None:
-            if isinstance(gate.stopped, InterruptSuspended):
-                return Suspended()
-            raise gate.stopped
-        return Completed(output)
 
 
 def make(definition: AgentDefinition) -> FunctionAgent:

@@ -10,16 +10,17 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from hitl_approvals import canonical, failpoints
+from hitl_approvals import failpoints
+from hitl_approvals.agents.recording import copied, plain
 from hitl_approvals.awaiting import awaited
-from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import StepKind
-from hitl_approvals.exceptions import PayloadRejected
 from hitl_approvals.registry import AgentDefinition, Tool
 from hitl_approvals.underway import current_call
 
 if TYPE_CHECKING:
     from hitl_approvals.services.run import Run
+
+STEP_HINT = "Return JSON, or pass result_type=."
 
 
 class Turn:
@@ -92,12 +93,15 @@ class Turn:
             if adapter is not None:
                 value = adapter.dump_python(value, mode="json")
             recorded = self._run.journal(
-                key, StepKind.MODEL, name, result=_plain(value, name)
+                key,
+                StepKind.MODEL,
+                name,
+                result=plain(value, f"Step `{name}`", STEP_HINT),
             )
         self._gate.note_reply(key, recorded.result)
         if adapter is not None:
             return adapter.validate_python(recorded.result)
-        return _copy(recorded.result)
+        return copied(recorded.result)
 
     def once(self, key: str, fn: Callable[[], Any]) -> Any:
         """Have an effect at most once in the life of this turn; return its result.
@@ -176,33 +180,3 @@ class Turn:
             ApprovalRejected: A person refused to answer, or nobody did in time.
         """
         return self._gate.ask(payload, response_schema=response_schema, key=key)
-
-
-def _plain(value: Any, name: str) -> Any:
-    """Return the value as it will be read back from the journal.
-
-    Raises:
-        PayloadRejected: It is not JSON, too large or too deep.
-    """
-    try:
-        text = canonical.dumps(
-            value,
-            max_bytes=hitl_settings.max_payload_bytes,
-            max_depth=hitl_settings.max_depth,
-        )
-    except PayloadRejected as error:
-        raise PayloadRejected(
-            f"Step `{name}` returned something that cannot be recorded: {error.detail} "
-            "Return JSON, or pass result_type=.",
-            reason=error.reason,
-        ) from error
-    return canonical.loads(text)
-
-
-def _copy(value: Any) -> Any:
-    """Return a value that the agent may change without changing the journal."""
-    return canonical.loads(
-        canonical.dumps(value, max_bytes=2**26, max_depth=200),
-        max_bytes=2**26,
-        max_depth=200,
-    )

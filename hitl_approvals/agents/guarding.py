@@ -1,0 +1,36 @@
+"""Runs an agent's own code with its gate in place, and believes no swallowed stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hitl_approvals.agents.turn import Turn
+from hitl_approvals.exceptions import InterruptSuspended
+from hitl_approvals.registry import current_gate
+
+
+def guarded(turn: Turn, work: Callable[[], Any]) -> Any:
+    """Return what the agent's code returns.
+
+    Raises:
+        InterruptSuspended: It stopped for a person, or swallowed that it did.
+        Exception: What it raised, or the stop that its own `except` turned into
+            another error.
+    """
+    gate = turn._gate  # noqa: SLF001  the turn is this package's own
+    token = current_gate.set(gate)
+    output = None
+    try:
+        output = work()
+    except InterruptSuspended:
+        raise
+    except Exception:
+        # An agent's own `except` may have turned the stop into another error.
+        if gate.stopped is None:
+            raise
+    finally:
+        current_gate.reset(token)
+    if gate.stopped is not None:
+        raise gate.stopped
+    return output
