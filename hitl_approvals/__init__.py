@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hitl_approvals.exceptions import (
         ApprovalRejected,
         HitlApprovalsError,
+        InterruptConflict,
         InterruptSuspended,
         ToolFailed,
         ToolNotStarted,
@@ -31,6 +32,13 @@ if TYPE_CHECKING:
         predicate,
     )
     from hitl_approvals.registry import agent, tool
+    from hitl_approvals.stores.base import (
+        ApprovalRequest,
+        InterruptRecord,
+        InterruptStore,
+    )
+    from hitl_approvals.stores.memory import MemoryInterruptStore
+    from hitl_approvals.stores.redis import RedisInterruptStore
     from hitl_approvals.types import CallInfo
     from hitl_approvals.underway import current_call
 
@@ -56,7 +64,13 @@ _HOME = {
     "gate_only": "policies",
     "gate_all_except": "policies",
     "predicate": "policies",
+    "ApprovalRequest": "stores.base",
+    "InterruptRecord": "stores.base",
+    "InterruptStore": "stores.base",
+    "MemoryInterruptStore": "stores.memory",
+    "RedisInterruptStore": "stores.redis",
     "HitlApprovalsError": "exceptions",
+    "InterruptConflict": "exceptions",
     "InterruptSuspended": "exceptions",
     "ApprovalRejected": "exceptions",
     "ToolFailed": "exceptions",
@@ -66,13 +80,19 @@ _HOME = {
 
 __all__ = [
     "ApprovalRejected",
+    "ApprovalRequest",
     "Approve",
     "AsyncTurn",
     "CallInfo",
     "Decision",
     "Edit",
     "HitlApprovalsError",
+    "InterruptConflict",
+    "InterruptRecord",
+    "InterruptStore",
     "InterruptSuspended",
+    "MemoryInterruptStore",
+    "RedisInterruptStore",
     "Reject",
     "Respond",
     "ToolFailed",
