@@ -24,6 +24,10 @@ from hitl_approvals import Approve, run_turn, services, start_turn
 from hitl_approvals.models import PendingInterrupt
 from tests.benchmarks import agent
 from tests.benchmarks.floor import Floor, Recording
+from tests.benchmarks.profile import shares
+
+PROFILED = 200
+"""Cycles that the profiler watches."""
 
 
 def product_cycle(reviewer_id: int) -> None:
@@ -138,10 +142,17 @@ def _database() -> Any:
         runner.teardown_databases(old)
 
 
+def _print_profile(reviewer_id: int) -> None:
+    for owner, share in shares(lambda: product_cycle(reviewer_id), PROFILED).items():
+        print(f"{share:5.0%}  {owner}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=20)
-    seconds = parser.parse_args().seconds
+    parser.add_argument("--profile", action="store_true", help="say where time goes")
+    options = parser.parse_args()
+    seconds = options.seconds
     # Longer than any run here, so that no heartbeat connects.
     settings.HITL_APPROVALS = {"DISPATCHER": "worker", "LEASE": 3600}
     with _database():
@@ -163,6 +174,8 @@ def main() -> None:
             f"ratio={floor4 / product4:.2f}"
         )
         product, floor = _one_process(seconds, reviewer.pk, recording)
+        if options.profile:
+            _print_profile(reviewer.pk)
     print(f"one process: floor cycles_per_s={floor:.1f}")
     print(
         f"bench cycle: cycles_per_s={product:.1f} commits={commits} "
