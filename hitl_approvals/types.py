@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol, TypeAlias
 from uuid import UUID
 
@@ -63,6 +64,54 @@ class DecisionReceipt:
     revision: int
     replayed: bool = False
     """True when the same request was already stored and nothing was written now."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaiseReceipt:
+    """What a remote agent is told that asked for a decision."""
+
+    interrupt_id: UUID
+    status: str
+    """Where the request stands: a repeat may find it decided already."""
+    replayed: bool = False
+    """True when the same request was already stored and nothing was written now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumedDecision:
+    """A decision in the hands of the one process of a remote agent that fetched it."""
+
+    interrupt_id: UUID
+    decision: str
+    """`approve`, `edit`, `reject`, `respond` or `expire`."""
+    args: Mapping[str, Any] | None
+    """The frozen arguments that may run, edited ones if edited; None: nothing may."""
+    args_digest: str
+    """Digest of `args`; empty where nothing may run."""
+    value: JSONValue
+    """The answer to a question."""
+    reason: str
+    decided_by: str
+    decided_at: datetime
+    outcome_due: datetime | None
+    """Until when the outcome has to be reported; None where nothing may run."""
+    status: str
+    """Where the request stands now. Act on an approval only while this is `decided`."""
+    replayed: bool = False
+    """True when this key had fetched it before."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeReceipt:
+    """What a remote agent is told that reported what came of its call."""
+
+    interrupt_id: UUID
+    status: str
+    """`resolved`, `in_doubt` or `cancelled`: where the request stands now."""
+    late: bool = False
+    """True when somebody had dealt with it before; then the report is only noted."""
+    replayed: bool = False
+    """True when the same report was already stored and nothing was written now."""
 
 
 @dataclass(frozen=True, slots=True)

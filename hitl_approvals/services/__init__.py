@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+from hitl_approvals.services.consuming import consume
 from hitl_approvals.services.control import cancel, re_review, restart, retry
 from hitl_approvals.services.decisions import decide
+from hitl_approvals.services.outcomes import report_outcome
+from hitl_approvals.services.raising import raise_remote
 from hitl_approvals.services.settlements import settle
 from hitl_approvals.services.sweeper import SweepReport, sweep
-from hitl_approvals.types import DecisionReceipt
+from hitl_approvals.services.withdrawing import withdraw
+from hitl_approvals.types import (
+    ConsumedDecision,
+    DecisionReceipt,
+    OutcomeReceipt,
+    RaiseReceipt,
+)
 
 __all__ = [
+    "ConsumedDecision",
     "DecisionReceipt",
+    "OutcomeReceipt",
+    "RaiseReceipt",
     "SweepReport",
     "cancel",
+    "consume",
     "decide",
+    "raise_remote",
     "re_review",
+    "report_outcome",
     "restart",
     "retry",
     "settle",
     "sweep",
+    "withdraw",
 ]

@@ -26,7 +26,7 @@ from hitl_approvals.enums import (
     TurnStatus,
 )
 from hitl_approvals.models import AgentTurn, DbNow, db_now_plus
-from hitl_approvals.services import decisions, doubts, marks, rows, threads
+from hitl_approvals.services import decisions, doubts, marks, overdue, rows, threads
 from hitl_approvals.services.events import SYSTEM, head, turn_event
 from hitl_approvals.services.reopening import lapse_row
 from hitl_approvals.services.transactions import alias, run_atomic
@@ -59,8 +59,9 @@ def sweep() -> SweepReport:
     report = SweepReport()
     report.revoked = _revoke_dead_leases()
     report.expired = _expire()
-    report.lapsed = _lapse()
+    report.lapsed = _lapse() + _each(overdue.lapse, overdue.unfetched()[:BATCH])
     report.doubted = doubts.raise_overdue(limit=BATCH)
+    report.doubted += _each(overdue.doubt, overdue.unreported()[:BATCH])
     report.unblocked = threads.unblock_orphans()
     report.unclaimed = _give_up_on_unclaimed()
     report.announced = _announce()
