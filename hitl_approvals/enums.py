@@ -99,6 +99,7 @@ class EventType(TextChoices):
     """The names of the audit events."""
 
     RAISED = "raised", _("raised")
+    COPIED = "copied", _("copied into a fork")
     APPROVED = "approved", _("approved")
     EDITED = "edited", _("edited")
     REJECTED = "rejected", _("rejected")
@@ -120,6 +121,8 @@ class EventType(TextChoices):
     TURN_NEEDS_ATTENTION = "turn_needs_attention", _("turn needs attention")
     TURN_RETRIED = "turn_retried", _("turn retried")
     TURN_RESTARTED = "turn_restarted", _("turn restarted")
+    TURN_FORKED = "turn_forked", _("turn forked")
+    TURN_BEGUN_AS_FORK = "turn_begun_as_fork", _("turn begun as a fork")
 
 
 class Door(TextChoices):

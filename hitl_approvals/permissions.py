@@ -166,6 +166,22 @@ def turns_visible_to(user: Person) -> QuerySet[AgentTurn]:
     return AgentTurn.objects.filter(requested_by=user.pk)
 
 
+def require_fork(user: Person | None, turn: AgentTurn) -> None:
+    """Raise unless `user` may fork this turn: whoever started it may not by that alone.
+
+    A fork is new work for reviewers, and lets what was approved once be asked again.
+
+    Raises:
+        TurnNotFound: The person may not even see it.
+        ReviewerNotAllowed: The right is missing.
+    """
+    if user is None or (user.is_active and user.has_perm(ADMINISTER)):
+        return
+    if not turns_visible_to(user).filter(pk=turn.pk).exists():
+        raise TurnNotFound
+    raise ReviewerNotAllowed(_("You need the right “Can administer turns and queues”."))
+
+
 def require_administer_turn(user: Person | None, turn: AgentTurn) -> None:
     """Raise unless `user` may cancel or retry this turn; its requester may.
 

@@ -65,8 +65,14 @@ TURN: Table = _table(
 
 INTERRUPT: Table = _table(
     {
-        # In doubt when an ungated call's fate is unknown: it gets its row then.
-        BIRTH: (InterruptStatus.PENDING, InterruptStatus.IN_DOUBT),
+        # In doubt when an ungated call's fate is unknown: it gets its row then. Resolved
+        # or cancelled when it is a copy in a fork, of what its origin was told.
+        BIRTH: (
+            InterruptStatus.PENDING,
+            InterruptStatus.IN_DOUBT,
+            InterruptStatus.RESOLVED,
+            InterruptStatus.CANCELLED,
+        ),
         InterruptStatus.PENDING: (InterruptStatus.DECIDED, InterruptStatus.CANCELLED),
         InterruptStatus.DECIDED: (
             InterruptStatus.PENDING,  # the approval lapsed or the world changed

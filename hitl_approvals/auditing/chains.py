@@ -102,7 +102,7 @@ class Chain:
         self._follow(before, event)
         if event.type == EventType.LATE_RESULT:
             return
-        if event.status == InterruptStatus.DECIDED:
+        if event.status == InterruptStatus.DECIDED or event.type == EventType.COPIED:
             self.may_run, self.shown = event.digest_run, event.digest_shown
         elif event.status == InterruptStatus.PENDING:
             self.may_run, self.shown = "", ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hitl_approvals.services.consuming import consume
 from hitl_approvals.services.control import cancel, re_review, restart, retry
 from hitl_approvals.services.decisions import decide
+from hitl_approvals.services.forking import fork
 from hitl_approvals.services.outcomes import report_outcome
 from hitl_approvals.services.raising import raise_remote
 from hitl_approvals.services.settlements import settle
@@ -26,6 +27,7 @@ __all__ = [
     "cancel",
     "consume",
     "decide",
+    "fork",
     "raise_remote",
     "re_review",
     "report_outcome",

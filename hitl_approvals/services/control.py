@@ -195,7 +195,12 @@ def _go_on(
         mine = rows.interrupts().filter(turn=turn.pk)
         doubts = mine.filter(status=InterruptStatus.IN_DOUBT).count()
         status = TurnStatus.SUSPENDED if doubts else TurnStatus.READY
-        event = turn_event(turn, type_, actor=actor, at=at, status=status)
+        # What came before a restart is never replayed, in a fork neither.
+        steps = rows.steps().filter(turn=turn.pk).count()
+        detail = {"after_step": steps} if verb == "restart" else None
+        event = turn_event(
+            turn, type_, actor=actor, at=at, status=status, detail=detail
+        )
         held.update(
             status=status,
             undecided=doubts,

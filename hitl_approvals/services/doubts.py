@@ -48,7 +48,7 @@ def raise_overdue(*, limit: int) -> int:
 def _raise(step: Any) -> bool:
     row = step.interrupt
     born = row is None
-    subject = _born_in_doubt(step, queues.known([])) if row is None else row
+    subject = born_in_doubt(step, queues.known([])) if row is None else row
 
     def work() -> bool:
         if not rows.take(rows.turns().filter(pk=step.turn_id)):
@@ -102,7 +102,7 @@ def _raise(step: Any) -> bool:
         return False
 
 
-def _born_in_doubt(step: TurnStep, known: set[str]) -> PendingInterrupt:
+def born_in_doubt(step: TurnStep, known: set[str]) -> PendingInterrupt:
     """Build the row of a call that nobody had to approve, from its ledger entry."""
     tool = registry.tools.get(step.name)
     queue = DEFAULT_QUEUE if tool is None or tool.queue not in known else tool.queue

@@ -53,12 +53,6 @@ def create(
             thread's name cannot be stored.
         ThreadBusy: `THREAD_POLICY` is `refuse` and the thread has an open turn.
     """
-    if thread_id is not None and not (storable(thread_id) and len(thread_id) <= 255):
-        raise PayloadRejected(
-            "A thread's name has at most 255 characters, none of them NUL or half of a "
-            "surrogate pair; nothing was stored.",
-            errors=[{"loc": "thread_id", "message": "Use a shorter, plain name."}],
-        )
     limits = {
         "max_bytes": hitl_settings.max_payload_bytes,
         "max_depth": hitl_settings.max_depth,
@@ -76,10 +70,7 @@ def create(
         requested_by_id=None if requested_by is None else requested_by.pk,
         requested_by_label=label[:255],
     )
-    turn.thread_id = thread_id or str(turn.pk)
-    turn.thread_key = canonical.key_digest("thread", turn.thread_id)
-    if thread_id is not None:
-        _enter_thread(turn)
+    enter_thread(turn, thread_id)
     if claimed and not turn.blocked:
         turn.status = TurnStatus.RUNNING
         turn.fence = turn.attempts = 1
@@ -87,7 +78,37 @@ def create(
         turn.lease_token = uuid4()
         turn.lease_until = db_now_plus(hitl_settings.lease)
     else:
-        turn.next_run_at = turn.dispatched_at = DbNow()
+        owe(turn)
+    return insert(turn)
+
+
+def owe(turn: AgentTurn) -> None:
+    """Let a new turn begin as owed to whoever claims it."""
+    turn.next_run_at = turn.dispatched_at = DbNow()
+
+
+def wait_for(turn: AgentTurn, undecided: int) -> None:
+    """Let a new turn begin suspended, with interrupts that are written beside it.
+
+    It holds its thread like any other that waits, unless somebody else does: then its
+    claim will find that out.
+    """
+    turn.status = TurnStatus.SUSPENDED
+    turn.undecided = undecided
+    turn.active_thread = None if turn.blocked else turn.thread_key
+    turn.blocked = False
+
+
+def insert(turn: AgentTurn) -> tuple[AgentTurn, bool]:
+    """Write a new turn, and announce it if a run is owed.
+
+    Returns:
+        The turn and whether it was made now; else the one that has its start key.
+
+    Raises:
+        KeyReused: The key stands for another request.
+        ThreadBusy: `THREAD_POLICY` is `refuse` and the thread has an open turn.
+    """
     try:
         with transaction.atomic(using=alias()):
             turn.save(using=alias(), force_insert=True)
@@ -100,8 +121,26 @@ def create(
     return turn, True
 
 
-def _enter_thread(turn: AgentTurn) -> None:
-    """Apply the site's policy for input that comes while the thread is busy."""
+def enter_thread(turn: AgentTurn, thread_id: str | None) -> None:
+    """Name the thread of a new turn, None its own, and apply the policy of the site.
+
+    Raises:
+        PayloadRejected: The thread's name cannot be stored.
+    """
+    if thread_id is not None and not (storable(thread_id) and len(thread_id) <= 255):
+        raise PayloadRejected(
+            "A thread's name has at most 255 characters, none of them NUL or half of a "
+            "surrogate pair; nothing was stored.",
+            errors=[{"loc": "thread_id", "message": "Use a shorter, plain name."}],
+        )
+    turn.thread_id = thread_id or str(turn.pk)
+    turn.thread_key = canonical.key_digest("thread", turn.thread_id)
+    if thread_id is not None:
+        _apply_policy(turn)
+
+
+def _apply_policy(turn: AgentTurn) -> None:
+    """Do what the site wants with input that comes while the thread is busy."""
     policy = hitl_settings.thread_policy
     if policy == "refuse":
         # Taken at once: the unique column decides between two that come together.
@@ -122,24 +161,41 @@ def _read_back(turn: AgentTurn) -> None:
     turn.refresh_from_db(using=alias(), fields=["next_run_at", "dispatched_at"])
 
 
+def started_with(start_key: str | None, start_digest: str) -> AgentTurn | None:
+    """Return the turn that a start key made already.
+
+    Raises:
+        KeyReused: The key stands for another request.
+    """
+    if start_key is None:
+        return None
+    found = rows.turns().filter(start_key=start_key).first()
+    if found is not None and found.start_digest != start_digest:
+        raise KeyReused(
+            "This key already started another turn; use a new key.",
+            turn_id=str(found.pk),
+        )
+    return found
+
+
 def _collided(turn: AgentTurn, error: IntegrityError) -> tuple[AgentTurn, bool]:
     """Find whether the start key or the thread was taken, and answer accordingly."""
-    if turn.start_key is not None:
-        found = rows.turns().filter(start_key=turn.start_key).first()
-        if found is not None:
-            if found.start_digest != turn.start_digest:
-                raise KeyReused(
-                    "This key already started another turn; use a new key.",
-                    turn_id=str(found.pk),
-                )
-            return found, False
+    found = started_with(turn.start_key, turn.start_digest)
+    if found is not None:
+        return found, False
     if hitl_settings.thread_policy == "refuse":
         raise ThreadBusy(
             "Another turn of this thread is not over yet; nothing was started.",
             thread_id=turn.thread_id,
         ) from error
-    if turn.status != TurnStatus.RUNNING:
+    if turn.active_thread is None:
         raise error
+    if turn.status == TurnStatus.SUSPENDED:
+        # It only waits for people yet; whoever claims it later waits for the thread.
+        turn.active_thread = None
+        with transaction.atomic(using=alias()):
+            turn.save(using=alias(), force_insert=True)
+        return turn, True
     # The thread is busy: the turn waits its turn like any other.
     turn.status = TurnStatus.READY
     turn.fence = turn.attempts = 0

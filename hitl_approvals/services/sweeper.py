@@ -122,6 +122,7 @@ def _revoke(turn: Any) -> bool:
                 status=TurnStatus.RUNNING,
                 fence=turn.fence,
                 lease_until__lt=DbNow(),
+                events_count=turn.events_count,
             )
             .update(last_error=error, fence=F("fence") + 1, **NOT_LEASED, **changes)
         )

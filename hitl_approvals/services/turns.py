@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -17,7 +18,7 @@ from hitl_approvals.enums import EventType, InterruptStatus, TurnStatus
 from hitl_approvals.exceptions import (
     LeaseLost,
 )
-from hitl_approvals.models import AgentTurn, DbNow, db_now_plus
+from hitl_approvals.models import AgentTurn, DbNow, InterruptEvent, db_now_plus
 from hitl_approvals.services import rows, threads
 from hitl_approvals.services.clock import DbClock
 from hitl_approvals.services.closing import cancel_leftovers
@@ -156,18 +157,11 @@ def need_attention(run: Run, error: str) -> TurnStatus:
     Raises:
         LeaseLost: The turn is not this run's any more.
     """
-    event = turn_event(
-        run.turn,
-        EventType.TURN_NEEDS_ATTENTION,
-        actor=SYSTEM,
-        at=run.clock.now(),
-        status=TurnStatus.NEEDS_ATTENTION,
-        detail={"error": error},
-    )
 
-    def work() -> None:
+    def work(event: InterruptEvent) -> None:
         fenced(
             run,
+            Q(events_count=event.sequence),
             status=TurnStatus.NEEDS_ATTENTION,
             last_error=error,
             **NOT_LEASED,
@@ -175,9 +169,46 @@ def need_attention(run: Run, error: str) -> TurnStatus:
         )
         rows.events().bulk_create([*flush(run), event])
 
-    run_atomic(work, durable=True)
+    _write_with_event(
+        run,
+        work,
+        EventType.TURN_NEEDS_ATTENTION,
+        status=TurnStatus.NEEDS_ATTENTION,
+        detail={"error": error},
+    )
     flushed(run)
     return TurnStatus.NEEDS_ATTENTION
+
+
+def _write_with_event(
+    run: Run,
+    work: Callable[[InterruptEvent], None],
+    type_: EventType,
+    **told: Any,
+) -> None:
+    """Write the end of a run with its event, at the end of the turn's chain.
+
+    Whoever forks a turn while it runs makes its chain longer and takes nothing else of
+    it; the event is then built anew.
+
+    Raises:
+        LeaseLost: The turn is not this run's any more.
+    """
+    while True:
+        event = turn_event(run.turn, type_, actor=SYSTEM, at=run.clock.now(), **told)
+        try:
+            return run_atomic(partial(work, event), durable=True)
+        except LeaseLost:
+            longer = (
+                rows.turns()
+                .filter(pk=run.turn.pk, status=TurnStatus.RUNNING, fence=run.fence)
+                .exclude(events_count=run.turn.events_count)
+                .values_list("events_head", "events_count")
+                .first()
+            )
+            if longer is None:
+                raise
+            run.turn.events_head, run.turn.events_count = longer
 
 
 def complete(run: Run, output: Any) -> TurnStatus:
@@ -205,19 +236,10 @@ def fail(run: Run, error: str) -> TurnStatus:
 
 
 def _end(run: Run, status: TurnStatus, type_: EventType, **changes: Any) -> TurnStatus:
-    at = run.clock.now()
-    event = turn_event(
-        run.turn,
-        type_,
-        actor=SYSTEM,
-        at=at,
-        status=status,
-        detail={"error": changes["error"]} if changes.get("error") else None,
-    )
-
-    def work() -> None:
+    def work(event: InterruptEvent) -> None:
         fenced(
             run,
+            Q(events_count=event.sequence),
             status=status,
             active_thread=None,
             finished_at=DbNow(),
@@ -233,12 +255,18 @@ def _end(run: Run, status: TurnStatus, type_: EventType, **changes: Any) -> Turn
             if row.status == InterruptStatus.DECIDED and row.pk not in resolving
         ]
         # Read anew: a late result may have made a chain longer since the run began.
-        written += cancel_leftovers(rows.interrupts().filter(pk__in=left), at=at)
+        written += cancel_leftovers(rows.interrupts().filter(pk__in=left), at=event.at)
         rows.events().bulk_create([*written, event])
         threads.unblock_oldest(run.turn.thread_key)
         failpoints.reach("end.before_commit")
 
-    run_atomic(work, durable=True)
+    _write_with_event(
+        run,
+        work,
+        type_,
+        status=status,
+        detail={"error": changes["error"]} if changes.get("error") else None,
+    )
     failpoints.reach("end.after_commit")
     flushed(run)
     return status

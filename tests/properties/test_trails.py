@@ -26,6 +26,8 @@ from tests.properties.profiles import PURE
 EVENTS: dict[tuple[str, str], list[E]] = {
     (BIRTH, S.PENDING): [E.RAISED],
     (BIRTH, S.IN_DOUBT): [E.IN_DOUBT],
+    (BIRTH, S.RESOLVED): [E.COPIED],
+    (BIRTH, S.CANCELLED): [E.COPIED],
     (S.PENDING, S.DECIDED): [E.APPROVED, E.EDITED, E.REJECTED, E.EXPIRED],
     (S.PENDING, S.CANCELLED): [E.CANCELLED],
     (S.DECIDED, S.PENDING): [E.LAPSED, E.REOPENED],
@@ -125,7 +127,11 @@ def histories(draw: Any, at_least: int = 1) -> History:
     ):
         if history.events and draw(st.integers(0, 9)) == 0:
             history.tell(E.LATE_RESULT, status)
-        after = draw(st.sampled_from(sorted(INTERRUPT[status])))
+        ends = sorted(INTERRUPT[status])
+        if status == BIRTH and at_least > 1:
+            # A copy in a fork has one event and gets no other.
+            ends = [one for one in ends if INTERRUPT[one]]
+        after = draw(st.sampled_from(ends))
         history.tell(draw(st.sampled_from(EVENTS[(status, after)])), after)
         status = after
     note([f"{event.type} {event.status}" for event in history.events])
