@@ -16,7 +16,7 @@ class Request:
     """One call or question as it will stand on its row."""
 
     key: str
-    """Key of the call or question within its turn."""
+    """Key of the call or question within its turn, as `Run.key` makes it."""
     kind: InterruptKind
     position: int = 0
     queue: str | None = None

@@ -44,7 +44,7 @@ class Snapshot:
 
 def make_request(key, payload):
     return Request(
-        dedupe_key=key[-64:],
+        key=key[-64:],
         kind=InterruptKind.QUESTION,
         fields={"payload": payload, "allowed_decisions": ["respond", "reject"]},
     )
