@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hitl_approvals.agents.async_turn import AsyncTurn
+    from hitl_approvals.agents.graph_context import AsyncGraphContext, GraphContext
     from hitl_approvals.agents.turn import Turn
     from hitl_approvals.decisions import Approve, Decision, Edit, Reject, Respond
     from hitl_approvals.engine import resume, run_turn, start_turn
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         ToolNotStarted,
         TurnFailed,
     )
+    from hitl_approvals.executor import DurableExecutor, ExecutionResult
     from hitl_approvals.policies import (
         allowlist,
         denylist,
@@ -37,7 +39,10 @@ if TYPE_CHECKING:
         InterruptRecord,
         InterruptStore,
     )
+    from hitl_approvals.stores.checkpoints import Checkpoint, CheckpointStore
+    from hitl_approvals.stores.django_checkpoints import DjangoCheckpointStore
     from hitl_approvals.stores.memory import MemoryInterruptStore
+    from hitl_approvals.stores.memory_checkpoints import MemoryCheckpointStore
     from hitl_approvals.stores.redis import RedisInterruptStore
     from hitl_approvals.types import CallInfo
     from hitl_approvals.underway import current_call
@@ -49,6 +54,8 @@ _HOME = {
     "tool": "registry",
     "Turn": "agents.turn",
     "AsyncTurn": "agents.async_turn",
+    "GraphContext": "agents.graph_context",
+    "AsyncGraphContext": "agents.graph_context",
     "CallInfo": "types",
     "current_call": "underway",
     "start_turn": "engine",
@@ -69,6 +76,12 @@ _HOME = {
     "InterruptStore": "stores.base",
     "MemoryInterruptStore": "stores.memory",
     "RedisInterruptStore": "stores.redis",
+    "DurableExecutor": "executor",
+    "ExecutionResult": "executor",
+    "Checkpoint": "stores.checkpoints",
+    "CheckpointStore": "stores.checkpoints",
+    "DjangoCheckpointStore": "stores.django_checkpoints",
+    "MemoryCheckpointStore": "stores.memory_checkpoints",
     "HitlApprovalsError": "exceptions",
     "InterruptConflict": "exceptions",
     "InterruptSuspended": "exceptions",
@@ -82,15 +95,23 @@ __all__ = [
     "ApprovalRejected",
     "ApprovalRequest",
     "Approve",
+    "AsyncGraphContext",
     "AsyncTurn",
     "CallInfo",
+    "Checkpoint",
+    "CheckpointStore",
     "Decision",
+    "DjangoCheckpointStore",
+    "DurableExecutor",
     "Edit",
+    "ExecutionResult",
+    "GraphContext",
     "HitlApprovalsError",
     "InterruptConflict",
     "InterruptRecord",
     "InterruptStore",
     "InterruptSuspended",
+    "MemoryCheckpointStore",
     "MemoryInterruptStore",
     "RedisInterruptStore",
     "Reject",

@@ -122,6 +122,12 @@ class InterruptConflict(HitlApprovalsError):
     code = "interrupt_conflict"
 
 
+class CheckpointConflict(HitlApprovalsError):
+    """This checkpoint cannot be written: the thread has gone on without it."""
+
+    code = "checkpoint_conflict"
+
+
 class DecisionNotAllowed(HitlApprovalsError):
     """This kind of decision is not offered here."""
 

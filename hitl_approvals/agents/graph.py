@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from hitl_approvals.agents.base import Completed, Suspended
-from hitl_approvals.agents.graph_context import AsyncGraphContext, GraphContext
+from hitl_approvals.agents.graph_context import GraphContext, call_node
 from hitl_approvals.agents.guarding import guarded
 from hitl_approvals.agents.recording import copied, plain
-from hitl_approvals.awaiting import awaited
 from hitl_approvals.enums import StepKind
 from hitl_approvals.exceptions import (
     HitlConfigurationError,
@@ -81,7 +80,7 @@ class GraphAgent:
         run.node = node.name
         run.check_lease()
         context = GraphContext(run, self._definition, outputs=outputs)
-        made = guarded(context, lambda: call(node, copied(given), context))
+        made = guarded(context, lambda: call_node(node, copied(given), context))
         run.node = None
         result = plain(made, f"Node `{node.name}`", "Return JSON.")
         key = run.key("node", node.name)
@@ -89,15 +88,6 @@ class GraphAgent:
         # Written before the next node begins: a finished node never runs again.
         journal.write(run)
         return result
-
-
-def call(node: Node, given: Any, context: Any) -> Any:
-    """Call a node's function with as much as it takes, and await it if it is async."""
-    if not node.takes_context:
-        return awaited(node.function, given)
-    if node.is_async:
-        return awaited(node.function, given, AsyncGraphContext(context))
-    return awaited(node.function, given, context)
 
 
 def _recorded_nodes(state: Any) -> list[str] | None:

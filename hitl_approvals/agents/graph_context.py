@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from hitl_approvals.agents.async_turn import AsyncTurn
 from hitl_approvals.agents.turn import Turn
+from hitl_approvals.awaiting import awaited
 from hitl_approvals.frozen import freeze
+from hitl_approvals.graphs import Node
 from hitl_approvals.registry import AgentDefinition
 
 if TYPE_CHECKING:
@@ -55,3 +57,12 @@ class AsyncGraphContext(AsyncTurn):
     def state(self) -> Mapping[str, Any]:
         """The outputs of the nodes that are finished, by name. Cannot be changed."""
         return self._turn.state
+
+
+def call_node(node: Node, given: Any, context: Any) -> Any:
+    """Call a node's function with as much as it takes, and await it if it is async."""
+    if not node.takes_context:
+        return awaited(node.function, given)
+    if node.is_async:
+        return awaited(node.function, given, AsyncGraphContext(context))
+    return awaited(node.function, given, context)

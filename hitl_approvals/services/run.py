@@ -66,9 +66,7 @@ class Run:
         """Return the key of a step or interrupt of this turn since its last restart."""
         if self.node is not None:
             parts = ("node", self.node, *parts)
-        if self.turn.restarts:
-            return canonical.key_digest("restart", self.turn.restarts, *parts)
-        return canonical.key_digest(*parts)
+        return turn_key(self.turn, *parts)
 
     def metadata(self) -> dict[str, Any]:
         """Return what an interrupt keeps of where in its turn it was asked."""
@@ -111,6 +109,13 @@ class Run:
         """Resolve a refusal, an expiry or an answer in the next fenced write."""
         if all(one.interrupt.pk != interrupt.pk for one in self.resolutions):
             self.resolutions.append(Resolution(interrupt, outcome, digest_run, result))
+
+
+def turn_key(turn: AgentTurn, *parts: Any) -> str:
+    """Return the key of a step or interrupt of a turn since its last restart."""
+    if turn.restarts:
+        return canonical.key_digest("restart", turn.restarts, *parts)
+    return canonical.key_digest(*parts)
 
 
 def load(run: Run) -> None:
