@@ -14,10 +14,12 @@ from rest_framework.response import Response
 from hitl_approvals.exceptions import (
     AgentNotFound,
     AlreadyDecided,
+    CheckpointConflict,
     ClientNotAllowed,
     DecisionNotAllowed,
     HitlApprovalsError,
     InterruptCancelled,
+    InterruptConflict,
     InterruptExpired,
     KeyReused,
     NotFound,
@@ -59,6 +61,8 @@ NEVER_OVER_HTTP: tuple[type[HitlApprovalsError], ...] = (
     RunError,
     UnsafeContext,
     NotInTurn,
+    CheckpointConflict,
+    InterruptConflict,
 )
 """Faults of a run or of the site's code: not the client's, so a 500 that is logged."""
 
