@@ -8,8 +8,10 @@ from uuid import UUID
 from hitl_approvals.auditing import Problem, Verification
 from hitl_approvals.enums import (
     LIVE_TURN,
+    DecisionType,
     EventType,
     InterruptStatus,
+    OutcomeStatus,
     StepStatus,
     TurnStatus,
 )
@@ -27,6 +29,9 @@ AUTHORIZATIONS = {
     EventType.EDITED,
     EventType.SETTLED_RUN_AGAIN,
 }
+APPROVALS = {DecisionType.APPROVE, DecisionType.EDIT}
+UNUSED = {OutcomeStatus.WITHDRAWN, OutcomeStatus.LAPSED}
+RAN = {OutcomeStatus.SUCCEEDED, OutcomeStatus.FAILED}
 BEGUN = {StepStatus.STARTED, StepStatus.SUCCEEDED, StepStatus.UNKNOWN}
 
 
@@ -43,6 +48,8 @@ def assert_invariants(*, verified: bool = True) -> None:
     for row in interrupts:
         _assert_chain(row.pk, row.events_head, row.events_count, events[row.pk])
         _assert_replay(row, events[row.pk])
+        if row.client_id is not None:
+            _assert_remote(row, events[row.pk])
     for turn in AgentTurn.objects.all():
         _assert_chain(turn.pk, turn.events_head, turn.events_count, events[turn.pk])
     _assert_authorized(interrupts, events)
@@ -96,6 +103,30 @@ def _assert_replay(row: PendingInterrupt, events: list[InterruptEvent]) -> None:
     resolved = [event for event in events if event.status == InterruptStatus.RESOLVED]
     transitions = [e for e in resolved if e.type != EventType.LATE_RESULT]
     assert len(transitions) <= 1, (row, "resolved more than once")
+
+
+def _assert_remote(row: PendingInterrupt, events: list[InterruptEvent]) -> None:
+    """A remote agent's request: fetched once, in time, and never asked again."""
+    types = [event.type for event in events]
+    fetched = row.consumed_at is not None
+    assert row.generation == 1, (row, types)
+    assert fetched is (row.consume_key is not None), row
+    assert types.count(EventType.CONSUMED) == (fetched and row.decision in APPROVALS), (
+        types
+    )
+    if fetched and row.decision in APPROVALS:
+        assert row.outcome_due is not None
+        consumed = next(one for one in events if one.type == EventType.CONSUMED)
+        assert consumed.digest_run == row.decision_digest, (row, "handed out another")
+    if row.status == InterruptStatus.IN_DOUBT:
+        assert fetched, (row, types)
+        assert row.decision in APPROVALS, (row, types)
+    if row.outcome_status in UNUSED:
+        assert not fetched, (row, "hidden, and yet it may have run")
+    if row.status == InterruptStatus.RESOLVED:
+        assert fetched, (row, types)
+        ran = row.outcome_status in RAN
+        assert ran is (row.decision in APPROVALS), (row, row.outcome_status)
 
 
 def _assert_authorized(

@@ -45,6 +45,10 @@ POINTS_OF: dict[str, tuple[str, ...]] = {
     labels.RAISES: _RELEASE,
     labels.TAKEN: _RELEASE,
     labels.DEFERS: _RELEASE,
+    remote.DECIDES_REMOTE: _DECIDE,
+    remote.EXPIRES_REMOTE: _DECIDE,
+    remote.SETTLES_REMOTE: _SETTLE,
+    remote.GIVES_UP_REMOTE: _SETTLE,
 }
 """Moves that a process of ours makes, and the failpoints that stand at them."""
 
@@ -77,10 +81,18 @@ WITHOUT_POINT: dict[str, str] = {
     thread.FLAGS: _ONE_COMMIT,
     thread.STARTS_BLOCKED: _ONE_COMMIT,
     thread.UNBLOCKS: _ONE_COMMIT,
+    remote.RAISES_REMOTE: _ONE_COMMIT,
+    remote.WITHDRAWS: _ONE_COMMIT,
+    remote.LAPSES_REMOTE: _ONE_COMMIT,
+    remote.OUTCOME_DUE: _ONE_COMMIT,
+    remote.CONSUMES: _ONE_COMMIT,
+    remote.CONSUMES_REFUSAL: _ONE_COMMIT,
+    remote.REPORTS: _ONE_COMMIT,
+    remote.REPORTS_UNKNOWN: _ONE_COMMIT,
+    remote.REPORTS_LATE: _ONE_COMMIT,
 }
 """Moves of our processes at which no failpoint stands, and why none is needed."""
 
-_REMOTE = "the row of a remote agent, which no service serves yet"
 _THREAD = "the turn's model makes this move in detail"
 _READS = "writes nothing"
 _OUTSIDE = "not a process of ours"
@@ -116,7 +128,13 @@ OTHERS: dict[str, str] = {
     thread.MEETS: _READS,
     thread.MEETS_AT_START: _READS,
     thread.CLAIMER_KILLED: "what a failpoint does",
-    **dict.fromkeys(remote.LABELS, _REMOTE),
+    remote.REPEATS_KEY: _READS,
+    remote.TIME_PASSES: _OUTSIDE,
+    remote.ANSWER_LOST: _OUTSIDE,
+    remote.ACTS_REMOTELY: _OUTSIDE,
+    remote.CANNOT_TELL: _OUTSIDE,
+    remote.CLIENT_KILLED: "a process of the client; one of ours is killed in "
+    "tests/stores/test_django_store_killed.py",
 }
 """Moves that no process of ours makes, or that leave no trace."""
 
