@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
 
 from hitl_approvals import permissions
-from hitl_approvals.enums import InterruptStatus
+from hitl_approvals.enums import EventType, InterruptStatus
 from hitl_approvals.exceptions import InterruptNotFound, TurnNotFound
 from hitl_approvals.models import (
     AgentTurn,
@@ -66,6 +66,25 @@ def tool_of(row: PendingInterrupt) -> Tool[Any, Any] | None:
     A remote agent's call is of a tool of its own, whatever tool here has the same name.
     """
     return None if row.turn_id is None else registry.tools.get(row.tool_name)
+
+
+def forks_of(turn: AgentTurn, user: Person) -> QuerySet[AgentTurn]:
+    """Return the turns that were forked from one and that a person may see, newest first."""
+    return permissions.turns_visible_to(user).filter(parent=turn.pk).order_by("-pk")
+
+
+def left_out_of(turn: AgentTurn) -> list[dict[str, Any]]:
+    """Return the calls of unknown fate that a fork did not take over from its origin.
+
+    Each is `step`, `name`, `status` and `position` as they were in the origin.
+    """
+    if turn.parent_id is None:
+        return []
+    first = InterruptEvent.objects.filter(
+        subject_id=turn.pk, type=EventType.TURN_BEGUN_AS_FORK
+    ).first()
+    found: list[dict[str, Any]] = [] if first is None else first.detail["left_out"]
+    return found
 
 
 def siblings_of(interrupt: PendingInterrupt) -> QuerySet[PendingInterrupt]:

@@ -57,6 +57,15 @@ class StartRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class ForkRequest:
+    """Where and into which thread a turn is to be forked, as it was sent."""
+
+    at: str | None
+    thread_id: str | None
+    key: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class SettlementRequest:
     """What a person found out, as it was sent."""
 
@@ -159,6 +168,22 @@ def read_restart(request: Request) -> dict[str, Any]:
     body = read_object(request)
     _refuse_unknown(body, ("input",))
     return {"input": body["input"]} if "input" in body else {}
+
+
+def read_fork(request: Request) -> ForkRequest:
+    """Read the body and the headers of a fork.
+
+    Raises:
+        BadRequest: A field is unknown or of the wrong type.
+        PayloadRejected: The body is not JSON.
+    """
+    body = read_object(request)
+    _refuse_unknown(body, ("at", "thread_id"))
+    return ForkRequest(
+        at=_text(body, "at") or None,
+        thread_id=_thread(body.get("thread_id")),
+        key=idempotency_key(request),
+    )
 
 
 def read_nothing(request: Request) -> None:

@@ -7,9 +7,12 @@ from typing import Any
 
 from rest_framework import ISO_8601, serializers
 
+from hitl_approvals import selectors
 from hitl_approvals.api import redaction
 from hitl_approvals.api.links import link
 from hitl_approvals.models import AgentTurn, PendingInterrupt
+
+MOST_FORKS = 100
 
 
 class Text(serializers.CharField):
@@ -130,7 +133,28 @@ class TurnSerializer(serializers.Serializer[AgentTurn]):
     created_at = Moment()
     finished_at = Moment()
     interrupts = serializers.SerializerMethodField()
+    parent = serializers.UUIDField(source="parent_id", read_only=True, allow_null=True)
+    forked_at = Text()
+    left_out = serializers.SerializerMethodField()
+    forks = serializers.SerializerMethodField()
     url = serializers.SerializerMethodField()
+
+    def get_left_out(self, turn: AgentTurn) -> list[dict[str, Any]]:
+        """Return the calls of unknown fate that a fork did not take over."""
+        return selectors.left_out_of(turn)
+
+    def get_forks(self, turn: AgentTurn) -> list[dict[str, str]]:
+        """Return the newest turns that were forked from this one, oldest first."""
+        request = self.context["request"]
+        found = selectors.forks_of(turn, request.user)[:MOST_FORKS]
+        return [
+            {
+                "id": str(one.pk),
+                "status": one.status,
+                "url": link(request, "turn-detail", one.pk),
+            }
+            for one in reversed(found)
+        ]
 
     def get_interrupts(self, turn: AgentTurn) -> list[dict[str, str]]:
         """Return where each interrupt of the turn stands, in the model's order."""

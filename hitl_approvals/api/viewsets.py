@@ -32,6 +32,7 @@ from hitl_approvals.exceptions import (
     ReviewerNotAllowed,
 )
 from hitl_approvals.models import AgentTurn, PendingInterrupt
+from hitl_approvals.services.forking import fork_or_find
 from hitl_approvals.services.transactions import alias
 from hitl_approvals.types import Person
 
@@ -212,6 +213,28 @@ class TurnViewSet(ApprovalsViewSet[AgentTurn]):
         by = person(request)
         turn = services.restart(pk, by=by, via=Door.API, **changed)
         return Response(self.get_serializer(turn).data)
+
+    @action(detail=True, methods=["post"])
+    def fork(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Start a new turn from a recorded point of this one."""
+        by, asked = person(request), bodies.read_fork(request)
+        turn, made = fork_or_find(
+            pk,
+            at=asked.at,
+            by=by,
+            via=Door.API,
+            thread_id=asked.thread_id,
+            key=None if asked.key is None else _own(by, asked.key),
+        )
+        shown = self.get_serializer(turn).data
+        return Response(
+            shown,
+            status=status.HTTP_201_CREATED if made else status.HTTP_200_OK,
+            headers={
+                "Location": shown["url"],
+                REPLAYED: "false" if made else "true",
+            },
+        )
 
 
 def person(request: Request) -> Person:

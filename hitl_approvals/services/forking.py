@@ -109,6 +109,26 @@ def fork(
         KeyReused: The key started another turn.
         ThreadBusy: `THREAD_POLICY` is `refuse` and the thread has an open turn.
     """
+    turn, _made = fork_or_find(
+        turn_id, at=at, by=by, via=via, thread_id=thread_id, key=key
+    )
+    return turn
+
+
+def fork_or_find(
+    turn_id: UUID | str,
+    *,
+    at: UUID | str | None,
+    by: Person | None,
+    via: str,
+    thread_id: str | None,
+    key: str | None,
+) -> tuple[AgentTurn, bool]:
+    """Do as `fork`, and tell whether the turn was made now.
+
+    Raises:
+        HitlApprovalsError: As `fork` does.
+    """
     seen = read_turn(turn_id)
     permissions.require_fork(by, seen)
     _require_replayed(seen)
@@ -118,9 +138,9 @@ def fork(
     start_digest = canonical.digest(canonical.dumps(asked))
     found = starting.started_with(start_key, start_digest)
     if found is not None:
-        return found
+        return found, False
 
-    def work() -> AgentTurn:
+    def work() -> tuple[AgentTurn, bool]:
         # Takes the origin's row first: what a run records of it waits until we are done.
         rows.turns().filter(pk=seen.pk).update(hints=F("hints"))
         turn = AgentTurn(
@@ -179,7 +199,7 @@ class _Fork:
         self.new_ids = {row.pk: new_id() for row in (*past.answered, *past.again)}
         self.unknown = {step.interrupt_id for step in past.left_out}
 
-    def write(self) -> AgentTurn:
+    def write(self) -> tuple[AgentTurn, bool]:
         """Insert the turn with all that it takes over.
 
         Raises:
@@ -198,7 +218,7 @@ class _Fork:
         turn.events_head, turn.events_count = first.hash, 1
         turn, made = starting.insert(turn)
         if not made:
-            return turn
+            return turn, False
         rows.interrupts().bulk_create(interrupts)
         rows.steps().bulk_create(self._steps())
         told = turn_event(
@@ -218,7 +238,7 @@ class _Fork:
                 turn_id=str(self.origin.pk),
             )
         rows.events().bulk_create([told, first, *self.events])
-        return rows.turns().get(pk=turn.pk)
+        return rows.turns().get(pk=turn.pk), True
 
     def _first_event(self) -> InterruptEvent:
         shown = self.past.left_out[:MOST_SHOWN]

@@ -18,7 +18,7 @@ BODY: dict[str, Any] = {
 FIELDS = {
     *("id", "agent", "agent_version", "thread_id", "status", "undecided", "input"),
     *("output", "error", "attempts", "requested_by", "created_at", "finished_at"),
-    *("interrupts", "url"),
+    *("interrupts", "parent", "forked_at", "left_out", "forks", "url"),
 }
 
 
