@@ -6,7 +6,6 @@ that it has, so of two that would make the same move one is refused before it do
 
 from __future__ import annotations
 
-import logging
 from itertools import pairwise
 from typing import Any
 from uuid import uuid4
@@ -31,6 +30,7 @@ from hitl_approvals.executor.plain_moves import (
     missing_value,
     question,
     told,
+    without_unknown,
 )
 from hitl_approvals.graphs import Graph, Node
 from hitl_approvals.stores.checkpoints import (
@@ -43,8 +43,6 @@ from hitl_approvals.stores.checkpoints import (
     Checkpoint,
     CheckpointStore,
 )
-
-logger = logging.getLogger("hitl_approvals")
 
 
 class PlainExecution:
@@ -113,22 +111,15 @@ class PlainExecution:
             InterruptNotFound: The thread has no such checkpoint.
         """
         _refuse(options)
-        source = self._fork_point(thread_id, checkpoint_id)
-        # Through JSON: the fork shares nothing with its origin.
-        fork = Checkpoint.from_json(source.to_json())
-        record = dict(fork.record)
-        effects = record.get("effects", {})
-        left_out = [key for key, one in effects.items() if one["status"] == "begun"]
-        if left_out:
-            logger.warning(
-                "Fork of thread %s leaves out effects of unknown fate: %s.",
-                thread_id,
-                ", ".join(left_out),
-            )
-            known = {key: one for key, one in effects.items() if key not in left_out}
-            record.update(effects=known, left_out=left_out)
-        made = fork.with_changes(thread_id=str(uuid4()), record=record)
-        return self._append(None, made).thread_id
+        past = self._past(thread_id, checkpoint_id)
+        fork_id, last = str(uuid4()), None
+        for source in past:
+            # Through JSON: the fork shares nothing with its origin.
+            copy = Checkpoint.from_json(source.to_json())
+            record = without_unknown(copy.record) if source is past[-1] else copy.record
+            made = copy.with_changes(thread_id=fork_id, record=record)
+            last = self._append(last, made)
+        return fork_id
 
     def list_checkpoints(self, thread_id: str) -> list[Checkpoint]:
         """Return every pause and every finished node of a thread, oldest first."""
@@ -222,16 +213,17 @@ class PlainExecution:
             raise TurnNotFound(f"There is no thread {thread_id!r} in this store.")
         return last
 
-    def _fork_point(self, thread_id: str, checkpoint_id: str | None) -> Checkpoint:
+    def _past(self, thread_id: str, checkpoint_id: str | None) -> list[Checkpoint]:
+        """Return a thread's checkpoints up to the one that is forked."""
         found = self.list_checkpoints(thread_id)
         if not found:
             raise TurnNotFound(f"Thread {thread_id!r} has nothing to fork from.")
         if checkpoint_id is None:
             pauses = [one for one in found if one.kind == PAUSE]
-            return (pauses or found)[-1]
-        for one in found:
+            checkpoint_id = (pauses or found)[-1].id
+        for place, one in enumerate(found, start=1):
             if one.id == checkpoint_id:
-                return one
+                return found[:place]
         raise InterruptNotFound(
             f"Thread {thread_id!r} has no checkpoint {checkpoint_id!r}."
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from typing import Any
 
 from hitl_approvals import canonical
@@ -13,6 +15,8 @@ from hitl_approvals.executor.plain_context import PlainContext
 from hitl_approvals.graphs import Node
 from hitl_approvals.schemas import validate_against
 from hitl_approvals.stores.checkpoints import END, NODE, PAUSE, Checkpoint
+
+logger = logging.getLogger("hitl_approvals")
 
 
 def missing_value(thread_id: str) -> TypeError:
@@ -95,3 +99,14 @@ def told(last: Checkpoint) -> ExecutionResult:
         "ready",
         error=f"The thread stopped at node `{last.node}`; resume(thread_id) goes on.",
     )
+
+
+def without_unknown(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a fork takes over: effects of unknown fate are left out, and shown."""
+    effects = record.get("effects", {})
+    left_out = [key for key, one in effects.items() if one["status"] == "begun"]
+    if not left_out:
+        return dict(record)
+    logger.warning("A fork leaves out effects of unknown fate: %s.", left_out)
+    known = {key: one for key, one in effects.items() if key not in left_out}
+    return {**record, "effects": known, "left_out": left_out}

@@ -22,12 +22,13 @@ class MemoryCheckpointStore:
             CheckpointConflict: There is one of this id.
         """
         with self._lock:
-            if self._by_id.setdefault(checkpoint.id, checkpoint) is not checkpoint:
+            if checkpoint.id in self._by_id:
                 raise CheckpointConflict(
                     f"Checkpoint {checkpoint.id} of thread {checkpoint.thread_id!r} is "
                     "there already; another process has taken this step.",
                     checkpoint_id=checkpoint.id,
                 )
+            self._by_id[checkpoint.id] = checkpoint
 
     def load(self, thread_id: str) -> Checkpoint | None:
         """Return the newest checkpoint of a thread, or None."""

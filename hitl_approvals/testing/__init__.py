@@ -9,15 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hitl_approvals.testing.checkpoint_store_contract import CheckpointStoreContract
     from hitl_approvals.testing.interrupt_store_contract import InterruptStoreContract
     from hitl_approvals.testing.owed import run_owed
 
 _HOME = {
+    "CheckpointStoreContract": "checkpoint_store_contract",
     "InterruptStoreContract": "interrupt_store_contract",
     "run_owed": "owed",
 }
 
-__all__ = ["InterruptStoreContract", "run_owed"]
+__all__ = ["CheckpointStoreContract", "InterruptStoreContract", "run_owed"]
 
 
 def __getattr__(name: str) -> Any:
