@@ -29,7 +29,7 @@ demo: $(RUNTIME) ## Start the example site with a worker, a broker and an agent
 test: $(DEVELOPMENT) ## Run the suite on SQLite, and on real PostgreSQL and Redis
 	$(PY) -m scripts.test $(ARGS)
 
-model: $(DEVELOPMENT) ## Explore the protocol in full, in every order (a quarter of an hour)
+model: $(DEVELOPMENT) ## Explore the protocol in full, in every order (some minutes)
 	$(PY) -m tests.model $(ARGS)
 
 lint: $(DEVELOPMENT) ## Check style, formatting, imports and types
