@@ -1,4 +1,4 @@
-"""A graph whose doings are counted in a file, for processes that are started and killed."""
+"""Nodes to test stores with; those of one graph count their doings in a file."""
 
 from __future__ import annotations
 
@@ -57,3 +57,20 @@ def counted(store: CheckpointStore) -> DurableExecutor:
     nodes: list[tuple[str, NodeFunction]]
     nodes = [("prepare", prepare), ("ask", ask), ("finish", finish)]
     return DurableExecutor(nodes, store=store, name=NAME)
+
+
+def ask_approval(given: Any, ctx: Any) -> Any:
+    value = ctx.interrupt({"question": "Approve this transfer?"})
+    return {"input": given, "approved": value}
+
+
+def execute(data: Any) -> Any:
+    return {**data, "done": True}
+
+
+def ask_twice(given: Any, ctx: Any) -> Any:
+    return [ctx.interrupt("first?"), ctx.interrupt("second?")]
+
+
+def look_again(given: Any, ctx: Any) -> Any:
+    return dict(ctx.state)

@@ -8,68 +8,39 @@ class TestMyStore(CheckpointStoreContract):
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from asgiref.sync import async_to_sync
 
 from hitl_approvals.decisions import Reject, Respond
 from hitl_approvals.exceptions import (
     AlreadyDecided,
     ApprovalRejected,
-    CheckpointConflict,
-    InterruptCancelled,
     InterruptNotFound,
     PayloadRejected,
     TransitionNotAllowed,
-    TurnNotFound,
 )
-from hitl_approvals.stores.checkpoints import NODE, PAUSE, Checkpoint, CheckpointStore
-from hitl_approvals.testing.checkpoint_graphs import counted, noted
-from hitl_approvals.testing.checkpoint_store_harness import (
-    THREADS,
-    CheckpointStoreHarness,
-    errors,
+from hitl_approvals.stores.checkpoints import NODE, PAUSE, CheckpointStore
+from hitl_approvals.testing.checkpoint_graphs import (
+    ask_approval,
+    ask_twice,
+    execute,
+    look_again,
 )
+from hitl_approvals.testing.checkpoint_store_forks import CheckpointStoreForks
+from hitl_approvals.testing.checkpoint_store_harness import THREADS, errors
+from hitl_approvals.testing.checkpoint_store_keeping import CheckpointStoreKeeping
 
 
-def ask(given: Any, ctx: Any) -> Any:
-    value = ctx.interrupt({"question": "Approve this transfer?"})
-    return {"input": given, "approved": value}
-
-
-def execute(data: Any) -> Any:
-    return {**data, "done": True}
-
-
-def ask_twice(given: Any, ctx: Any) -> Any:
-    return [ctx.interrupt("first?"), ctx.interrupt("second?")]
-
-
-def a_checkpoint(**changes: Any) -> Checkpoint:
-    """Return a checkpoint of a thread of its own."""
-    values: dict[str, Any] = {
-        "id": uuid4().hex,
-        "thread_id": f"thread-{uuid4().hex}",
-        "node": "ask",
-        "interrupt_payload": {"question": "May I?"},
-        "state": {"before": [1, None, ""]},
-        "history": [{"node": "before", "output": [1, None, ""]}],
-        "pending_input": [1, None, ""],
-        "position": 1,
-        "record": {"nodes": ["before", "ask"]},
-    }
-    return Checkpoint(**{**values, **changes})
-
-
-class CheckpointStoreContract(CheckpointStoreHarness):
+class CheckpointStoreContract(CheckpointStoreForks, CheckpointStoreKeeping):
     """Tests of one store. Override `make_store`; the rest as far as the store differs."""
 
     # run and resume
 
     def test_it_pauses_and_goes_on(self, store: CheckpointStore) -> None:
-        transfer = self.graph(store, ("ask", ask), ("execute", execute))
+        transfer = self.graph(store, ("ask", ask_approval), ("execute", execute))
 
         paused = transfer.run({"amount": 500})
         done = transfer.resume(paused.thread_id, {"ok": True})
@@ -88,7 +59,7 @@ class CheckpointStoreContract(CheckpointStoreHarness):
     def test_an_empty_answer_is_an_answer(
         self, store: CheckpointStore, value: Any
     ) -> None:
-        graph = self.graph(store, ("ask", ask))
+        graph = self.graph(store, ("ask", ask_approval))
         thread = graph.run(1).thread_id
 
         done = graph.resume(thread, value)
@@ -105,7 +76,7 @@ class CheckpointStoreContract(CheckpointStoreHarness):
             runs.append(given)
             return value
 
-        graph = self.graph(store, ("empty", empty), ("ask", ask))
+        graph = self.graph(store, ("empty", empty), ("ask", ask_approval))
 
         done = graph.resume(graph.run("x").thread_id, "yes")
 
@@ -218,7 +189,7 @@ class CheckpointStoreContract(CheckpointStoreHarness):
     def test_a_second_resume_is_told_that_it_was_answered_and_when(
         self, store: CheckpointStore
     ) -> None:
-        graph = self.graph(store, ("ask", ask))
+        graph = self.graph(store, ("ask", ask_approval))
         paused = graph.run(1)
         done = graph.resume(paused.thread_id, "first")
 
@@ -246,7 +217,7 @@ class CheckpointStoreContract(CheckpointStoreHarness):
     def test_a_resume_without_an_answer_is_refused_while_one_is_missing(
         self, store: CheckpointStore
     ) -> None:
-        graph = self.graph(store, ("ask", ask))
+        graph = self.graph(store, ("ask", ask_approval))
         thread = graph.run(1).thread_id
 
         with pytest.raises(TypeError, match="None"):
@@ -271,7 +242,7 @@ class CheckpointStoreContract(CheckpointStoreHarness):
                 ran.append(given["approved"])
                 return given["approved"]
 
-            graph = self.graph(store, ("ask", ask), ("effect", effect))
+            graph = self.graph(store, ("ask", ask_approval), ("effect", effect))
             paused = graph.run(1)
 
             results = self.together(
@@ -297,9 +268,9 @@ class CheckpointStoreContract(CheckpointStoreHarness):
     @pytest.mark.parametrize(
         "nodes",
         [
-            [("before", execute), ("asks", ask), ("after", execute)],
+            [("before", execute), ("asks", ask_approval), ("after", execute)],
             [("before", execute), ("after", execute)],
-            [("ask", ask), ("before", execute), ("after", execute)],
+            [("ask", ask_approval), ("before", execute), ("after", execute)],
         ],
         ids=["renamed", "removed", "moved"],
     )
@@ -307,9 +278,9 @@ class CheckpointStoreContract(CheckpointStoreHarness):
         self, store: CheckpointStore, nodes: list[Any]
     ) -> None:
         name = f"g-{uuid4().hex[:8]}"
-        old = [("before", execute), ("ask", ask), ("after", execute)]
+        old = [("before", execute), ("ask", ask_approval), ("after", execute)]
         thread = self.graph(store, *old, name=name).run({}).thread_id
-        self._forget(name)
+        self.forget(name)
         graph = self.graph(store, *nodes, name=name)
 
         told = self.stopped(lambda: graph.resume(thread, "yes"))
@@ -319,9 +290,11 @@ class CheckpointStoreContract(CheckpointStoreHarness):
 
     def test_a_node_may_be_added_behind(self, store: CheckpointStore) -> None:
         name = f"g-{uuid4().hex[:8]}"
-        thread = self.graph(store, ("ask", ask), name=name).run(1).thread_id
-        self._forget(name)
-        graph = self.graph(store, ("ask", ask), ("execute", execute), name=name)
+        thread = self.graph(store, ("ask", ask_approval), name=name).run(1).thread_id
+        self.forget(name)
+        graph = self.graph(
+            store, ("ask", ask_approval), ("execute", execute), name=name
+        )
 
         assert graph.resume(thread, "yes").output["done"] is True
 
@@ -341,7 +314,9 @@ class CheckpointStoreContract(CheckpointStoreHarness):
             given["approved"] = "changed"
             return ctx.node
 
-        graph = self.graph(store, ("ask", ask), ("look", look), ("last", look_again))
+        graph = self.graph(
+            store, ("ask", ask_approval), ("look", look), ("last", look_again)
+        )
         thread = graph.run(1).thread_id
 
         done = graph.resume(thread, "yes")
@@ -351,8 +326,6 @@ class CheckpointStoreContract(CheckpointStoreHarness):
         assert done.output == {"ask": approved, "look": "look"}
 
     def test_async_nodes_and_the_async_verbs(self, store: CheckpointStore) -> None:
-        from asgiref.sync import async_to_sync
-
         async def aask(given: Any, ctx: Any) -> Any:
             paid = await ctx.once("pay", lambda: "paid")
             return [given, paid, await ctx.interrupt("yes?"), dict(ctx.state)]
@@ -375,334 +348,3 @@ class CheckpointStoreContract(CheckpointStoreHarness):
         assert done.output == ["in", "paid", 0, {"alone": "in"}]
         assert forked.output == ["in", "paid", 1, {"alone": "in"}]
         assert [one.kind for one in points] == [NODE, PAUSE, NODE]
-
-    # checkpoints
-
-    def test_every_pause_and_every_finished_node_is_a_checkpoint(
-        self, store: CheckpointStore
-    ) -> None:
-        graph = self.graph(store, ("before", execute), ("ask", ask), ("after", execute))
-        thread = graph.run({"amount": 5}).thread_id
-        graph.resume(thread, True)
-
-        points = graph.list_checkpoints(thread)
-
-        before = {"amount": 5, "done": True}
-        asked = {"input": before, "approved": True}
-        assert [(one.kind, one.node) for one in points] == [
-            (NODE, "before"),
-            (PAUSE, "ask"),
-            (NODE, "ask"),
-            (NODE, "after"),
-        ]
-        pause = points[1]
-        assert pause.interrupted
-        assert pause.interrupt_payload == {"question": "Approve this transfer?"}
-        assert pause.state == {"before": before}
-        assert pause.history == [{"node": "before", "output": before}]
-        assert pause.pending_input == before
-        assert pause.thread_id == thread
-        assert pause.created_at.tzinfo is not None
-        assert not points[2].interrupted
-        assert points[2].state == {"before": before, "ask": asked}
-        assert points[2].pending_input == asked
-        assert [one.position for one in points] == sorted(
-            {one.position for one in points}
-        )
-
-    def test_checkpoints_are_found_by_thread_and_by_id(
-        self, store: CheckpointStore
-    ) -> None:
-        graph = self.graph(store, ("ask", ask))
-        paused = graph.run(1)
-
-        newest = store.load(paused.thread_id)
-
-        assert newest is not None
-        assert newest.id == paused.interrupt_id
-        assert store.load_by_id(newest.id) == newest
-        assert store.list(paused.thread_id)[-1] == newest
-        assert graph.list_checkpoints(paused.thread_id) == [newest]
-
-    def test_what_is_unknown_is_nothing(self, store: CheckpointStore) -> None:
-        graph = self.graph(store, ("ask", ask))
-        for unknown in ("never", "", str(uuid4())):
-            assert store.load(unknown) is None
-            assert store.load_by_id(unknown) is None
-            assert store.list(unknown) == []
-            store.delete(unknown)
-            assert graph.list_checkpoints(unknown) == []
-            with pytest.raises(TurnNotFound):
-                graph.resume(unknown, "yes")
-            with pytest.raises(TurnNotFound):
-                graph.fork(unknown)
-
-    def test_a_checkpoint_goes_through_json_and_cannot_be_changed(
-        self, store: CheckpointStore
-    ) -> None:
-        import json
-
-        graph = self.graph(store, ("before", execute), ("ask", ask))
-        thread = graph.run({"amount": [1]}).thread_id
-
-        for one in store.list(thread):
-            text = json.dumps(one.to_json())
-            assert Checkpoint.from_json(json.loads(text)) == one
-            with pytest.raises(AttributeError):
-                one.node = "other"  # type: ignore[misc]
-        point = graph.list_checkpoints(thread)[0]
-        with pytest.raises(TypeError):
-            point.state["before"]["amount"].append(2)
-        with pytest.raises(TypeError):
-            point.history[0]["output"] = None  # type: ignore[index]
-
-    def test_one_store_keeps_threads_apart(self, store: CheckpointStore) -> None:
-        graph = self.graph(store, ("ask", ask))
-        threads = [
-            graph.run(number, f"t-{uuid4().hex}-%_*[?").thread_id for number in (1, 2)
-        ]
-
-        done = [graph.resume(thread, "yes").output["input"] for thread in threads]
-
-        assert done == [1, 2]
-
-    # fork
-
-    def test_a_fork_of_a_finished_thread_is_pending_again(
-        self, store: CheckpointStore
-    ) -> None:
-        graph = self.graph(store, ("ask", ask), ("execute", execute))
-        paused = graph.run({"amount": 500})
-        done = graph.resume(paused.thread_id, {"ok": True})
-
-        fork = graph.fork(paused.thread_id)
-
-        assert fork != paused.thread_id
-        waiting = graph.result(fork)
-        assert waiting.interrupted
-        assert waiting.interrupt_payload == paused.interrupt_payload
-        assert graph.resume(fork, {"ok": False}).output["approved"] == {"ok": False}
-        assert graph.result(paused.thread_id) == done
-
-    def test_a_fork_of_a_waiting_thread_leaves_it_waiting(
-        self, store: CheckpointStore
-    ) -> None:
-        graph = self.graph(store, ("ask", ask))
-        paused = graph.run(1)
-
-        fork = graph.fork(paused.thread_id)
-
-        assert graph.resume(fork, "fork").output["approved"] == "fork"
-        assert graph.resume(paused.thread_id, "origin").output["approved"] == "origin"
-
-    def test_a_fork_repeats_no_recorded_effect(
-        self, store: CheckpointStore, tmp_path: Path
-    ) -> None:
-        graph = counted(store)
-        effects = tmp_path / "effects"
-        thread = graph.run({"effects": str(effects)}).thread_id
-        graph.resume(thread, 1)
-        graph.resume(thread, 2)
-        before = noted(effects)
-
-        fork = graph.fork(thread)
-
-        assert noted(effects) == before
-        assert graph.result(fork).interrupt_payload == "second?"
-        assert graph.resume(fork, "other").output == [1, "other"]
-        assert noted(effects)[len(before) :] == ["ask", "finish"]
-        assert noted(effects).count("fee") == 1
-
-    def test_a_fork_begins_at_any_checkpoint(
-        self, store: CheckpointStore, tmp_path: Path
-    ) -> None:
-        graph = counted(store)
-        effects = tmp_path / "effects"
-        thread = graph.run({"effects": str(effects)}).thread_id
-        graph.resume(thread, 1)
-        graph.resume(thread, 2)
-        points = graph.list_checkpoints(thread)
-        assert [(one.kind, one.node) for one in points] == [
-            (NODE, "prepare"),
-            (PAUSE, "ask"),
-            (PAUSE, "ask"),
-            (NODE, "ask"),
-            (NODE, "finish"),
-        ]
-        prepared, first, _second, asked, finished = points
-
-        at_first = graph.fork(thread, first.id)
-        assert graph.result(at_first).interrupt_payload == "first?"
-        graph.resume(at_first, "a")
-        assert graph.resume(at_first, "b").output == ["a", "b"]
-        after_prepare = graph.fork(thread, prepared.id)
-        assert graph.resume(after_prepare).interrupt_payload == "first?"
-        assert graph.resume(graph.fork(thread, asked.id)).output == [1, 2]
-        assert graph.resume(graph.fork(thread, finished.id)).output == [1, 2]
-
-        assert noted(effects).count("prepare") == 1
-        with pytest.raises(InterruptNotFound):
-            graph.fork(thread, str(uuid4()))
-
-    def test_a_fork_can_be_forked(self, store: CheckpointStore) -> None:
-        graph = self.graph(store, ("before", execute), ("ask", ask))
-        thread = graph.run({}).thread_id
-
-        grandchild = graph.fork(graph.fork(thread))
-
-        assert graph.resume(grandchild, 1).output["approved"] == 1
-        assert [one.node for one in graph.list_checkpoints(grandchild)] == [
-            "before",
-            "ask",
-            "ask",
-        ]
-
-    # save and delete
-
-    def test_what_is_saved_is_loaded_as_it_was(self, store: CheckpointStore) -> None:
-        point = a_checkpoint()
-        if self._is_refused(store, point):
-            return
-        store.save(point)
-
-        assert store.load(point.thread_id) == point
-        assert store.load_by_id(point.id) == point
-        assert store.list(point.thread_id) == [point]
-
-    def test_an_id_that_is_there_is_refused(self, store: CheckpointStore) -> None:
-        point = a_checkpoint()
-        if self._is_refused(store, point):
-            return
-        store.save(point)
-
-        for other in (point, point.with_changes(node="other")):
-            with pytest.raises(CheckpointConflict):
-                store.save(other)
-
-        assert store.load_by_id(point.id) == point
-
-    def test_of_saves_under_one_id_one_wins(self, store: CheckpointStore) -> None:
-        for _round in range(5):
-            point = a_checkpoint()
-            if self._is_refused(store, point):
-                return
-            saves = [
-                partial(store.save, point.with_changes(pending_input=number))
-                for number in range(THREADS)
-            ]
-
-            results = self.together(*saves)
-
-            assert len(errors(results)) == THREADS - 1
-            assert {type(one) for one in errors(results)} == {CheckpointConflict}
-            kept = store.load_by_id(point.id)
-            assert kept is not None
-            assert results[kept.pending_input] is None
-
-    def test_the_newest_is_the_one_with_the_last_position(
-        self, store: CheckpointStore
-    ) -> None:
-        point = a_checkpoint()
-        if self._is_refused(store, point):
-            return
-        # Made at the same moment, and saved out of order.
-        for position in (2, 1, 3, 10):
-            store.save(
-                point.with_changes(id=f"{point.id}{position}", position=position)
-            )
-
-        assert [one.position for one in store.list(point.thread_id)] == [1, 2, 3, 10]
-        newest = store.load(point.thread_id)
-        assert newest is not None
-        assert newest.position == 10
-
-    def test_a_deleted_thread_is_over(self, store: CheckpointStore) -> None:
-        graph = self.graph(store, ("ask", ask))
-        paused, other = graph.run(1), graph.run(2)
-
-        store.delete(paused.thread_id)
-        store.delete(paused.thread_id)
-
-        gone = InterruptCancelled if self.derived else TurnNotFound
-        with pytest.raises(gone):
-            graph.resume(paused.thread_id, "yes")
-        # What an engine wrote stays on record.
-        assert len(store.list(paused.thread_id)) == int(self.derived)
-        assert graph.resume(other.thread_id, "yes").status == "completed"
-
-    def _is_refused(self, store: CheckpointStore, point: Checkpoint) -> bool:
-        """Tell whether the store takes nothing itself, after seeing that it says so."""
-        if self.derived:
-            with pytest.raises(CheckpointConflict, match="nothing was saved"):
-                store.save(point)
-            assert store.load(point.thread_id) is None
-        return self.derived
-
-    def _forget(self, name: str) -> None:
-        from hitl_approvals.registry import registry
-
-        registry.agents.pop(name, None)
-
-    # processes
-
-    def test_a_new_object_goes_on_where_the_old_one_stopped(
-        self, store: CheckpointStore
-    ) -> None:
-        name = f"g-{uuid4().hex[:8]}"
-        thread = self.graph(store, ("ask", ask), name=name).run(1).thread_id
-        self._forget(name)
-        other = self.make_store()
-
-        if not self.outlives_its_process:
-            assert other.load(thread) is None
-            return
-        done = self.graph(other, ("ask", ask), name=name).resume(thread, "yes")
-        assert done.output == {"input": 1, "approved": "yes"}
-
-    def test_another_process_goes_on(
-        self, store: CheckpointStore, tmp_path: Path
-    ) -> None:
-        if not self.outlives_its_process:
-            assert self.make_store().list("any") == []
-            return
-        effects = tmp_path / "effects"
-        thread = counted(store).run({"effects": str(effects)}).thread_id
-
-        printed = self.python(
-            "from hitl_approvals.testing.checkpoint_graphs import counted\n"
-            f"print(counted(store).resume({thread!r}, 0).interrupt_payload)"
-        )
-
-        assert printed == "second?"
-        assert counted(store).resume(thread, None).output == [0, None]
-        assert noted(effects) == ["prepare", "ask", "fee", "ask", "ask", "finish"]
-
-    def test_a_process_that_is_killed_between_two_nodes_loses_nothing(
-        self, store: CheckpointStore, tmp_path: Path
-    ) -> None:
-        if not self.outlives_its_process:
-            assert self.make_store().list("any") == []
-            return
-        effects = tmp_path / "effects"
-        graph = counted(store)
-        thread = graph.run({"effects": str(effects), "die": True}).thread_id
-        graph.resume(thread, 1)
-
-        died = self.process(
-            "from hitl_approvals.testing.checkpoint_graphs import counted\n"
-            f"counted(store).resume({thread!r}, 2)"
-        )
-        assert died.returncode < 0, died.stderr
-        self.after_a_crash()
-        with pytest.raises(AlreadyDecided):
-            graph.resume(thread, "again")
-        done = graph.resume(thread)
-
-        assert done.output == [1, 2]
-        told = noted(effects)
-        assert (told.count("prepare"), told.count("fee")) == (1, 1)
-        assert told == ["prepare", "ask", "fee", "ask", "ask", "finish", "finish"]
-
-
-def look_again(given: Any, ctx: Any) -> Any:
-    return dict(ctx.state)

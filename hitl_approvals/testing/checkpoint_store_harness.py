@@ -59,6 +59,10 @@ class CheckpointStoreHarness:
         """Return an executor of these nodes over the store."""
         return DurableExecutor(nodes, store=store, name=name or f"g-{uuid4().hex[:8]}")
 
+    def forget(self, name: str) -> None:
+        """Let a graph of this name be declared again, as other code would."""
+        registry.agents.pop(name, None)
+
     def stopped(self, work: Callable[[], ExecutionResult]) -> str:
         """Return how a run says that it stopped: an error here, a status on rows."""
         if not self.derived:
