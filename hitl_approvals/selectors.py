@@ -35,7 +35,7 @@ def interrupt_get(interrupt_id: UUID | str, user: Person) -> PendingInterrupt:
     Raises:
         InterruptNotFound: No such row, or this person may not see it.
     """
-    found = permissions.visible_to(user).select_related("turn", "queue")
+    found = permissions.visible_to(user).select_related("turn", "client", "queue")
     try:
         row = found.filter(pk=interrupt_id).first()
     except (ValidationError, ValueError):

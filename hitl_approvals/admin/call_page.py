@@ -117,9 +117,18 @@ def read_page(desk: DeskAdmin, row: PendingInterrupt, now: datetime) -> CallPage
         siblings=_siblings(desk, row, now),
         timeline=history.timeline(row, selectors.events_of(row), now, redactor),
         question=values.render(row.payload, values.Tally()) if question else None,
-        mode=mode_sentence(str(policy.get("mode", "")), policy),
+        mode=_mode(row, policy),
         warnings=_warnings(row, call, policy, repeat),
         repeat_url=desk.link("change", repeat) if _is_id(repeat) else "",
+    )
+
+
+def _mode(row: PendingInterrupt, policy: Mapping[str, Any]) -> str:
+    if row.client_id is None or row.kind == InterruptKind.QUESTION:
+        return mode_sentence(str(policy.get("mode", "")), policy)
+    return _(
+        "Another program runs it, once it has fetched the approval. If that program does "
+        "not say what came of it, it comes back to a person as in doubt."
     )
 
 

@@ -11,6 +11,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from hitl_approvals.admin import values
 from hitl_approvals.admin.text import Redactor, show, val
 from hitl_approvals.admin.times import moment
 from hitl_approvals.enums import (
@@ -180,9 +181,21 @@ def _sentence(
     line = format_html(_template(event), who=actor, where=where, **_agent(row))
     if event.type in (EventType.RESOLVED, EventType.CANCELLED):
         line = format_html("{}: {}", line, _event_outcome(row, detail))
+    if event.type == EventType.LATE_RESULT and "outcome" in detail:
+        line = format_html("{}: {}", line, _reported(detail, redactor))
     if said:
         line = format_html("{}: <q>{}</q>", line, val(said, limit=400, one_line=True))
     return line
+
+
+def _reported(detail: dict[str, Any], redactor: Redactor) -> SafeString:
+    """Return what a remote agent said too late; whoever settles the doubt wants it."""
+    labels = dict(OutcomeStatus.choices)
+    word = labels.get(str(detail["outcome"]), _("it does not know"))
+    if detail.get("result") is None:
+        return format_html("{}", word)
+    text = redactor.clean(values.json_text(detail["result"]))
+    return format_html("{}, <q>{}</q>", word, val(text, limit=400, one_line=True))
 
 
 def _agent(row: PendingInterrupt) -> dict[str, SafeString]:

@@ -76,14 +76,16 @@ def doubt(page: CallPage) -> dict[str, Any]:
     row, now = page.row, page.now
     step: TurnStep | None = row.steps.order_by("-generation").first()
     turn = row.turn
+    sent = row.consumed_at if step is None else step.started_at
     deadline = step.hard_deadline if step else None
     policy = row.policy if isinstance(row.policy, Mapping) else {}
     hint = str(policy.get("check_hint") or "")
     return {
         "step": step,
         "key": step.idempotency_key if step else None,
-        "sent": moment(step.started_at, now) if step else None,
-        "sent_utc": utc(step.started_at) if step else "",
+        "sent": moment(sent, now) if sent else None,
+        "sent_utc": utc(sent) if sent else "",
+        "remote": turn is None,
         "hint": show(hint, limit=400).html if hint else None,
         "deadline": deadline,
         "deadline_text": moment(deadline, now) if deadline else None,

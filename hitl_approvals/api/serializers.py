@@ -50,6 +50,8 @@ class InterruptListSerializer(serializers.Serializer[PendingInterrupt]):
     revision = serializers.IntegerField(read_only=True)
     generation = serializers.IntegerField(read_only=True)
     turn = serializers.UUIDField(source="turn_id", read_only=True, allow_null=True)
+    client = serializers.SerializerMethodField()
+    client_ref = Text()
     agent = Text()
     thread_id = Text()
     tool_name = Text()
@@ -76,6 +78,8 @@ class InterruptListSerializer(serializers.Serializer[PendingInterrupt]):
     requested_by = serializers.SerializerMethodField()
     expires_at = Moment()
     execute_by = Moment()
+    consumed_at = Moment()
+    outcome_due = Moment()
     outcome_status = Text()
     outcome = Json()
     resolved_at = Moment()
@@ -97,6 +101,10 @@ class InterruptListSerializer(serializers.Serializer[PendingInterrupt]):
     def get_requested_by(self, row: PendingInterrupt) -> str | None:
         """Return the label of whoever started the turn."""
         return None if row.turn is None else row.turn.requested_by_label or None
+
+    def get_client(self, row: PendingInterrupt) -> str | None:
+        """Return the name of the remote agent that asks; null for turns of this site."""
+        return None if row.client is None else row.client.name
 
     def get_url(self, row: PendingInterrupt) -> str:
         """Return the address of this interrupt."""

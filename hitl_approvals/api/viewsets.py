@@ -59,7 +59,7 @@ class InterruptViewSet(ApprovalsViewSet[PendingInterrupt]):
     def get_queryset(self) -> QuerySet[PendingInterrupt]:
         """Return what this person may see."""
         rows = permissions.visible_to(person(self.request))
-        return rows.select_related("turn").defer(*NOT_IN_LISTS)
+        return rows.select_related("turn", "client").defer(*NOT_IN_LISTS)
 
     def get_serializer_class(self) -> type[BaseSerializer[PendingInterrupt]]:
         """Return the short form for lists."""
@@ -244,7 +244,7 @@ def person(request: Request) -> Person:
 
 def _fresh(pk: UUID | str, by: Person) -> PendingInterrupt | None:
     """Read a row where it was written: a replica may not know the decision yet."""
-    rows = permissions.visible_to(by).using(alias()).select_related("turn")
+    rows = permissions.visible_to(by).using(alias()).select_related("turn", "client")
     try:
         return rows.filter(pk=pk).first()
     except (ValidationError, ValueError):
