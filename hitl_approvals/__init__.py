@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from hitl_approvals.agents.async_turn import AsyncTurn
     from hitl_approvals.agents.graph_context import AsyncGraphContext, GraphContext
     from hitl_approvals.agents.turn import Turn
+    from hitl_approvals.approvals.gate import ApprovalGate, approval
+    from hitl_approvals.approvals.outcomes import Execution, ToolResult
     from hitl_approvals.decisions import Approve, Decision, Edit, Reject, Respond
-    from hitl_approvals.engine import resume, run_turn, start_turn
+    from hitl_approvals.engine import run_turn, start_turn
     from hitl_approvals.exceptions import (
         ApprovalRejected,
         HitlApprovalsError,
@@ -29,11 +31,13 @@ if TYPE_CHECKING:
     from hitl_approvals.policies import (
         allowlist,
         denylist,
+        evaluate_policy,
         gate_all_except,
         gate_only,
         predicate,
     )
     from hitl_approvals.registry import agent, tool
+    from hitl_approvals.resuming import aresume, resume
     from hitl_approvals.stores.base import (
         ApprovalRequest,
         InterruptRecord,
@@ -44,7 +48,7 @@ if TYPE_CHECKING:
     from hitl_approvals.stores.memory import MemoryInterruptStore
     from hitl_approvals.stores.memory_checkpoints import MemoryCheckpointStore
     from hitl_approvals.stores.redis import RedisInterruptStore
-    from hitl_approvals.types import CallInfo
+    from hitl_approvals.types import AlreadyResolved, Applied, CallInfo
     from hitl_approvals.underway import current_call
 
 __version__ = "0.1.0"
@@ -60,7 +64,14 @@ _HOME = {
     "current_call": "underway",
     "start_turn": "engine",
     "run_turn": "engine",
-    "resume": "engine",
+    "resume": "resuming",
+    "aresume": "resuming",
+    "Applied": "types",
+    "AlreadyResolved": "types",
+    "approval": "approvals.gate",
+    "ApprovalGate": "approvals.gate",
+    "Execution": "approvals.outcomes",
+    "ToolResult": "approvals.outcomes",
     "Approve": "decisions",
     "Reject": "decisions",
     "Edit": "decisions",
@@ -71,6 +82,7 @@ _HOME = {
     "gate_only": "policies",
     "gate_all_except": "policies",
     "predicate": "policies",
+    "evaluate_policy": "policies",
     "ApprovalRequest": "stores.base",
     "InterruptRecord": "stores.base",
     "InterruptStore": "stores.base",
@@ -92,6 +104,9 @@ _HOME = {
 }
 
 __all__ = [
+    "AlreadyResolved",
+    "Applied",
+    "ApprovalGate",
     "ApprovalRejected",
     "ApprovalRequest",
     "Approve",
@@ -104,6 +119,7 @@ __all__ = [
     "DjangoCheckpointStore",
     "DurableExecutor",
     "Edit",
+    "Execution",
     "ExecutionResult",
     "GraphContext",
     "HitlApprovalsError",
@@ -118,12 +134,16 @@ __all__ = [
     "Respond",
     "ToolFailed",
     "ToolNotStarted",
+    "ToolResult",
     "Turn",
     "TurnFailed",
     "agent",
     "allowlist",
+    "approval",
+    "aresume",
     "current_call",
     "denylist",
+    "evaluate_policy",
     "gate_all_except",
     "gate_only",
     "predicate",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from hitl_approvals.agents import base
 from hitl_approvals.conf import hitl_settings
-from hitl_approvals.decisions import Decision
-from hitl_approvals.enums import Door
+from hitl_approvals.decisions import Decision, parse_decision
+from hitl_approvals.enums import Door, InterruptStatus
 from hitl_approvals.exceptions import (
     AgentNotFound,
     InterruptNotFound,
@@ -25,12 +26,14 @@ from hitl_approvals.heartbeat import Heartbeat
 from hitl_approvals.models import AgentTurn
 from hitl_approvals.registry import AgentDefinition, registry
 from hitl_approvals.services import starting, turns
+from hitl_approvals.services.control import KEEP
 from hitl_approvals.services.decisions import decide
+from hitl_approvals.services.rerunning import decide_and_change
 from hitl_approvals.services.run import Run
 from hitl_approvals.services.suspension import suspend
 from hitl_approvals.services.transactions import refuse_inside_transaction
 from hitl_approvals.text import cleaned
-from hitl_approvals.types import AlreadyResolved, Applied, Person
+from hitl_approvals.types import AlreadyResolved, Applied, DecisionReceipt, Person
 
 logger = logging.getLogger("hitl_approvals")
 
@@ -119,41 +122,49 @@ def resume(
     interrupt_id: UUID | str,
     decision: Decision | Mapping[str, Any],
     *,
+    input: Any = None,  # noqa: A002
+    execute_options: Any = None,
+    restart: bool = False,
     by: Person | None = None,
     via: str = Door.PYTHON,
 ) -> Applied | AlreadyResolved:
     """Decide, and if it was the turn's last open decision, run the turn here.
 
-    Args:
-        interrupt_id: The row to decide.
-        decision: As for `services.decide`.
-        by: Who decides; None is trusted code, recorded as `system`.
-        via: The door, for the audit trail.
-
-    Returns:
-        `Applied` with the turn's output and how many siblings still wait, or
-        `AlreadyResolved` if there was nothing left to decide.
+    The part of `hitl_approvals.resume` that is about turns; None keeps what the turn
+    has of input and options.
 
     Raises:
-        TypeError: The decision is malformed.
+        TypeError: The decision is malformed, or other input needs `restart=True`.
         UnsafeContext: A transaction is open.
         HitlApprovalsError: The decision was refused; nothing was stored.
     """
     refuse_inside_transaction("resume()")
-    try:
-        receipt = decide(interrupt_id, decision, by=by, via=via)
-    except (InterruptNotFound, TransitionNotAllowed):
+    parsed = parse_decision(decision)
+    receipt: DecisionReceipt | None
+    if restart or input is not None or execute_options is not None:
+        receipt = decide_and_change(
+            interrupt_id,
+            parsed,
+            by=by,
+            via=via,
+            input=KEEP if input is None else input,
+            execute_options=KEEP if execute_options is None else execute_options,
+            restart=restart,
+        )
+    else:
+        try:
+            receipt = decide(interrupt_id, parsed, by=by, via=via)
+        except (InterruptNotFound, TransitionNotAllowed):
+            receipt = None
+    if receipt is None:
         return AlreadyResolved(interrupt_id=str(interrupt_id))
-    assert receipt.turn_id is not None  # noqa: S101  decide refuses remote rows
+    applied = partial(Applied, interrupt_id=str(receipt.interrupt_id), decision=parsed)
+    if receipt.turn_id is None:
+        # A remote agent's: it fetches the decision itself.
+        return applied(result=None, status=str(InterruptStatus.DECIDED), waiting=0)
     run_turn(receipt.turn_id)
     turn = AgentTurn.objects.get(pk=receipt.turn_id)
-    return Applied(
-        interrupt_id=str(receipt.interrupt_id),
-        decision=receipt.decision,
-        result=turn.output,
-        status=turn.status,
-        waiting=turn.undecided,
-    )
+    return applied(result=turn.output, status=turn.status, waiting=turn.undecided)
 
 
 def _perform(run: Run, definition: AgentDefinition) -> str:

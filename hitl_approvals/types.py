@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from uuid import UUID
+
+if TYPE_CHECKING:
+    from hitl_approvals.decisions import Decision
+    from hitl_approvals.stores.base import InterruptRecord
 
 
 class Person(Protocol):
@@ -116,15 +120,25 @@ class OutcomeReceipt:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A decision was recorded, and the turn ran as far as it could."""
+    """A decision was recorded or claimed, and the agent ran as far as it could."""
 
     interrupt_id: str
-    decision: str
+    decision: Decision
     result: Any
-    """The turn's output; None while it is not completed."""
+    """What the agent returned; None while it is not completed."""
     status: str
+    """The turn's status; over a store `completed`, `suspended`, `failed` or `claimed`."""
     waiting: int
-    """Siblings of the same turn that still wait for a decision."""
+    """How many interrupts the same turn or run waits for now."""
+    error: Exception | None = None
+    """Over a store: what the agent raised, or `InterruptSuspended`."""
+    next_interrupt_id: str | None = None
+    """Over a store: what the agent, run again, waits for now."""
+    used: bool | None = None
+    """Over a store: whether the agent asked for this very call again; None: it did not
+    run here."""
+    record: InterruptRecord | None = None
+    """Over a store: the interrupt as it was claimed, for who applies it alone."""
 
 
 @dataclass(frozen=True, slots=True)

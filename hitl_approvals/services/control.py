@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -169,6 +170,28 @@ def restart(
     return _go_on(turn, EventType.TURN_RESTARTED, by, via, "restart", changes)
 
 
+def restart_open(
+    turn_id: UUID | str, *, by: Person | None, via: str, changes: dict[str, Any]
+) -> AgentTurn:
+    """Run a turn from its beginning that waits; what waited in it is withdrawn.
+
+    Raises:
+        TurnNotFound: No such turn, or it may not be seen.
+        ReviewerNotAllowed: The right is missing.
+        TransitionNotAllowed: The turn is not waiting, or a call may be under way.
+    """
+    changes = {**changes, "restarts": F("restarts") + 1, "state": None}
+    return _go_on(
+        read_turn(turn_id),
+        EventType.TURN_RESTARTED,
+        by,
+        via,
+        "restart",
+        changes,
+        allowed=(TurnStatus.READY, TurnStatus.SUSPENDED),
+    )
+
+
 def _go_on(
     turn: AgentTurn,
     type_: EventType,
@@ -176,18 +199,19 @@ def _go_on(
     via: str,
     verb: str,
     changes: dict[str, Any],
+    *,
+    allowed: Sequence[TurnStatus] = (TurnStatus.NEEDS_ATTENTION, TurnStatus.FAILED),
 ) -> AgentTurn:
     """Move a stopped turn to `ready`, or to `suspended` while doubts are open."""
     permissions.require_administer_turn(by, turn)
     actor = actor_of(by, via)
     at: Any = turn.db_now  # type: ignore[attr-defined]
-    stopped = [TurnStatus.NEEDS_ATTENTION, TurnStatus.FAILED]
 
     def work() -> None:
         # The count is only true once the turn's row is ours: the sweeper raises doubts
         # of stopped turns, and begins with that row too.
         held = rows.turns().filter(
-            pk=turn.pk, status__in=stopped, events_count=turn.events_count
+            pk=turn.pk, status__in=allowed, events_count=turn.events_count
         )
         if held.update(attempts=0) != 1:
             raise _conflict(turn.pk, verb)
@@ -233,7 +257,10 @@ def _withdraw_all(turn: AgentTurn, actor: ActorInfo, at: Any) -> list[InterruptE
             status=turn.status,
         )
     return cancel_leftovers(
-        rows.interrupts().filter(turn=turn.pk, status=InterruptStatus.DECIDED),
+        rows.interrupts().filter(
+            turn=turn.pk,
+            status__in=[InterruptStatus.PENDING, InterruptStatus.DECIDED],
+        ),
         at=at,
         actor=actor,
         outcome=OutcomeStatus.WITHDRAWN,

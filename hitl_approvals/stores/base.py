@@ -44,6 +44,8 @@ class ApprovalRequest:
     """How many gated or free calls the run made before this one."""
     original_input: Any = None
     """What the agent was asked; a re-run asks it again."""
+    input_kept: bool = True
+    """False if there was no input, or none that JSON can carry."""
     tags: tuple[str, ...] = ()
     why: str = ""
     """The policy's one sentence on why a person is asked."""
@@ -210,6 +212,16 @@ class InterruptStore(Protocol):
     async def adelete(self, interrupt_id: str) -> None: ...
 
     async def alist(self, prefix: str = "") -> Records: ...
+
+
+@runtime_checkable
+class ReleasingStore(InterruptStore, Protocol):
+    """A store that can take a claim back whose decision was not used."""
+
+    def release(self, interrupt_id: str, *, key: str) -> None:
+        """Make an interrupt pending again if this key has it; else change nothing."""
+
+    async def arelease(self, interrupt_id: str, *, key: str) -> None: ...
 
 
 @runtime_checkable

@@ -6,7 +6,13 @@ from dataclasses import replace
 from threading import Lock
 from uuid import uuid4
 
-from hitl_approvals.stores.base import TAKEN, InterruptRecord, Records, conflict
+from hitl_approvals.stores.base import (
+    PENDING,
+    TAKEN,
+    InterruptRecord,
+    Records,
+    conflict,
+)
 
 
 class MemoryInterruptStore:
@@ -51,6 +57,14 @@ class MemoryInterruptStore:
             self._texts[interrupt_id] = taken.to_text()
             return taken
 
+    def release(self, interrupt_id: str, *, key: str) -> None:
+        """Make an interrupt pending again if this key has it; else change nothing."""
+        with self._lock:
+            record = self.load(interrupt_id)
+            if record is not None and record.key == key:
+                free = replace(record, status=PENDING, key=None)
+                self._texts[interrupt_id] = free.to_text()
+
     def delete(self, interrupt_id: str) -> None:
         """Forget an interrupt; one that is not there is no error."""
         with self._lock:
@@ -83,6 +97,10 @@ class MemoryInterruptStore:
     ) -> InterruptRecord | None:
         """Do what `take` does, which never waits."""
         return self.take(interrupt_id, key=key)
+
+    async def arelease(self, interrupt_id: str, *, key: str) -> None:
+        """Do what `release` does, which never waits."""
+        self.release(interrupt_id, key=key)
 
     async def adelete(self, interrupt_id: str) -> None:
         """Do what `delete` does, which never waits."""

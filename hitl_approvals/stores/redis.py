@@ -15,7 +15,13 @@ from typing import Any, TypeAlias
 from uuid import uuid4
 
 from hitl_approvals.exceptions import MissingExtra
-from hitl_approvals.stores.base import TAKEN, InterruptRecord, Records, conflict
+from hitl_approvals.stores.base import (
+    PENDING,
+    TAKEN,
+    InterruptRecord,
+    Records,
+    conflict,
+)
 
 _SAVE = """
 local known = redis.call('GET', KEYS[1])
@@ -89,6 +95,10 @@ class RedisInterruptStore:
         found: InterruptRecord | None = self._run(self._taking(interrupt_id, key))
         return found
 
+    def release(self, interrupt_id: str, *, key: str) -> None:
+        """Make an interrupt pending again if this key has it; else change nothing."""
+        self._run(self._releasing(interrupt_id, key))
+
     def delete(self, interrupt_id: str) -> None:
         """Forget an interrupt; one that is not there is no error."""
         self._run(self._deleting(interrupt_id))
@@ -118,6 +128,10 @@ class RedisInterruptStore:
             self._taking(interrupt_id, key)
         )
         return found
+
+    async def arelease(self, interrupt_id: str, *, key: str) -> None:
+        """Do what `release` does, without blocking the event loop."""
+        await self._arun(self._releasing(interrupt_id, key))
 
     async def adelete(self, interrupt_id: str) -> None:
         """Do what `delete` does, without blocking the event loop."""
@@ -166,6 +180,15 @@ class RedisInterruptStore:
             taken = replace(record, status=TAKEN, key=mine)
             if (yield ("eval", _SWAP, 1, name, text, taken.to_text())):
                 return taken
+
+    def _releasing(self, interrupt_id: str, key: str) -> Commands:
+        name = self._name(interrupt_id)
+        text = yield ("get", name)
+        record = _read(text)
+        if record is not None and record.key == key:
+            free = replace(record, status=PENDING, key=None)
+            # Only this key can change a taken record, so one try is enough.
+            yield ("eval", _SWAP, 1, name, text, free.to_text())
 
     def _deleting(self, interrupt_id: str) -> Commands:
         name = self._name(interrupt_id)
