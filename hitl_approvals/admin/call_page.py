@@ -16,6 +16,7 @@ from hitl_approvals import canonical, selectors
 from hitl_approvals.admin import (
     arguments,
     conversation,
+    forking,
     history,
     queue_rows,
     values,
@@ -71,6 +72,7 @@ class CallPage:
     mode: str = ""
     warnings: list[str] = field(default_factory=list)
     repeat_url: str = ""
+    forked_from: dict[str, Any] | None = None
 
     @property
     def is_question(self) -> bool:
@@ -120,6 +122,7 @@ def read_page(desk: DeskAdmin, row: PendingInterrupt, now: datetime) -> CallPage
         mode=_mode(row, policy),
         warnings=_warnings(row, call, policy, repeat),
         repeat_url=desk.link("change", repeat) if _is_id(repeat) else "",
+        forked_from=forking.origin_of(desk, row),
     )
 
 
@@ -208,6 +211,14 @@ def _warnings(
     if row.generation > 1 and row.status == InterruptStatus.PENDING:
         found.append(
             _("Back again: an earlier approval was not used in time and lapsed.")
+        )
+    came_from = forking.came_from(row)
+    if came_from.get("fate_unknown") and row.status == InterruptStatus.PENDING:
+        found.append(
+            _(
+                "In the turn that was forked this call began, and whether it happened "
+                "is not known. Find out before you approve it."
+            )
         )
     if repeat:
         found.append(_("The agent asked for the very same call before."))

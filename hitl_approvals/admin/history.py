@@ -212,10 +212,16 @@ def _event_outcome(row: PendingInterrupt, detail: dict[str, Any]) -> str:
 
 def _template(event: InterruptEvent) -> str:
     question = event.digest_proposed == ""
+    if event.type == EventType.RAISED and (event.detail or {}).get("forked_from"):
+        return _("Asked again in this fork, made by {who}, {where}")
     words: Words = {
         EventType.RAISED: _("Asked by agent {agent}")
         if question
         else _("Requested by agent {agent}"),
+        EventType.COPIED: _(
+            "Taken over by {who}, {where}, from the turn that was forked; nothing "
+            "runs for it here"
+        ),
         EventType.APPROVED: _("Approved by {who}, {where}"),
         EventType.EDITED: _("Approved with an edit by {who}, {where}"),
         EventType.REJECTED: _("Rejected by {who}, {where}"),

@@ -15,12 +15,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from hitl_approvals import permissions, selectors
-from hitl_approvals.admin import arguments, history, values
+from hitl_approvals.admin import arguments, forking, history, values
 from hitl_approvals.admin.base import DeskAdmin
 from hitl_approvals.admin.text import Redactor, plain, show, val
 from hitl_approvals.admin.times import moment, span
-from hitl_approvals.enums import InterruptStatus, StepStatus, TurnStatus
+from hitl_approvals.enums import InterruptStatus, OutcomeStatus, StepStatus, TurnStatus
 from hitl_approvals.models import AgentTurn, PendingInterrupt, TurnStep
+from hitl_approvals.services.fork_points import RECORDED
 from hitl_approvals.types import Person
 
 MAX_STEPS = 200
@@ -96,6 +97,7 @@ def detail(
         if turn.status == TurnStatus.READY
         else None,
         "key": uuid4(),
+        **forking.relatives(desk, turn, user),
     }
 
 
@@ -149,6 +151,7 @@ def _step(step: TurnStep, redactor: Redactor, now: datetime) -> dict[str, Any]:
             text = values.json_text(text, indent=None)
         result = val(redactor.clean(text), limit=300)
     return {
+        "at": step.pk if step.status in RECORDED else "",
         "position": step.position,
         "kind": step.get_kind_display(),
         "name": show(step.name, limit=60, one_line=True).html,
@@ -166,6 +169,7 @@ def _interrupt(desk: DeskAdmin, row: PendingInterrupt) -> dict[str, Any]:
     words = row.get_status_display() if waits else history.decided_words(row.decision)
     name = row.tool_name or _("question")
     return {
+        "at": "" if row.outcome_status == OutcomeStatus.SUPERSEDED else row.pk,
         "url": desk.link("change", row.pk, model="pendinginterrupt"),
         "name": show(name, limit=60, one_line=True).html,
         "words": words,

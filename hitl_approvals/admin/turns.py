@@ -1,4 +1,4 @@
-"""Turns in the admin: what runs, what waits, what is stuck; cancel and retry by service."""
+"""Turns in the admin: what runs, what waits, what is stuck; cancel, retry and fork by service."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from hitl_approvals import permissions, selectors, services
-from hitl_approvals.admin import paging, parsing, turn_page
+from hitl_approvals.admin import forking, paging, parsing, turn_page
 from hitl_approvals.admin.base import DeskAdmin, outside_transactions, person
 from hitl_approvals.admin.text import plain
 from hitl_approvals.admin.widgets import zone_name
 from hitl_approvals.enums import OPEN_TURN, Door, TurnStatus
 from hitl_approvals.exceptions import (
+    KeyReused,
+    PayloadRejected,
     ReviewerNotAllowed,
     TransitionNotAllowed,
     TurnNotFound,
@@ -44,11 +46,11 @@ VIEWS: dict[str, tuple[str, ...]] = {
 
 @admin.register(AgentTurn)
 class AgentTurnAdmin(DeskAdmin):
-    """A list of turns, a page a turn, and two buttons that ask a service."""
+    """A list of turns, a page a turn, and buttons that ask a service."""
 
     def get_urls(self) -> list[URLPattern]:
         name = f"{self.opts.app_label}_{self.opts.model_name}"
-        verbs = {"cancel": self._cancel, "retry": self._retry}
+        verbs = {"cancel": self._cancel, "fork": self._fork, "retry": self._retry}
         own = [
             path(f"<uuid:turn_id>/{verb}/", self._door(view), name=f"{name}_{verb}")
             for verb, view in verbs.items()
@@ -134,6 +136,9 @@ class AgentTurnAdmin(DeskAdmin):
             "retry_url": self.link("retry", turn.pk)
             if may and turn.status in STUCK
             else "",
+            "fork_url": self.link("fork", turn.pk)
+            if forking.may_fork(person(request), turn)
+            else "",
         }
         return self.page(request, "turn.html", context)
 
@@ -150,7 +155,7 @@ class AgentTurnAdmin(DeskAdmin):
                 raise Http404(error.detail) from error
             except ReviewerNotAllowed as error:
                 return self.forbidden(request, error.detail)
-            except TransitionNotAllowed as error:
+            except (TransitionNotAllowed, PayloadRejected, KeyReused) as error:
                 self.message_user(request, error.detail, messages.WARNING)
                 return HttpResponseRedirect(self.link("change", turn_id))
 
@@ -167,6 +172,23 @@ class AgentTurnAdmin(DeskAdmin):
     def _retry(self, request: HttpRequest, turn_id: UUID) -> HttpResponse:
         turn = services.retry(turn_id, by=person(request), via=Door.ADMIN.value)
         return self._done(request, turn, _("The turn is tried again."))
+
+    def _fork(self, request: HttpRequest, turn_id: UUID) -> HttpResponse:
+        """Ask once more, without any change, and fork when that was answered."""
+        at = request.POST.get("at", "").strip()[:64] or None
+        if request.POST.get("step") != "fork":
+            turn = _find(request, turn_id)
+            context = forking.confirmation(self, turn, at, person(request))
+            return self.page(request, "fork.html", context)
+        forked = services.fork(
+            turn_id,
+            at=at,
+            by=person(request),
+            via=Door.ADMIN.value,
+            # A second click finds the fork that the first one made.
+            key=request.POST.get("key", "")[:64] or None,
+        )
+        return self._done(request, forked, _("This is the fork."))
 
     def _done(
         self, request: HttpRequest, turn: AgentTurn, words: str

@@ -282,6 +282,7 @@ class _Fork:
     def _copy(self, row: PendingInterrupt) -> PendingInterrupt:
         """Copy what was decided and applied, as it was: the replay meets it again."""
         copy = self._made_from(row, {})
+        copy.context["forked_from"]["copied"] = True
         if copy.status != InterruptStatus.CANCELLED:
             copy.status = InterruptStatus.RESOLVED
             copy.resolved_at = row.resolved_at or DbNow()
