@@ -45,6 +45,7 @@ def _about_rows(max_owed: timedelta) -> Sequence[tuple[str, Question]]:
         ("doubts", work.doubts),
         ("attention", work.attention),
         ("reviewers", work.reviewers),
+        ("remote", work.remote),
         ("agents", configuration.agents),
     )
 

@@ -196,6 +196,32 @@ def reviewers() -> Line:
     return Line("reviewers", Level.OK, f"{text}.", facts=pile.facts)
 
 
+def remote() -> Line:
+    """Say what remote agents have not fetched, and of what nothing was heard."""
+    decided = _interrupts().filter(status=InterruptStatus.DECIDED, turn__isnull=True)
+    unfetched = Pile.of(decided.filter(consumed_at__isnull=True), "decided_at")
+    begun = decided.filter(consumed_at__isnull=False)
+    late = Pile.of(begun.filter(outcome_due__lt=DbNow()), "outcome_due")
+    text = counted(
+        unfetched.count,
+        "decision waits for its remote agent",
+        "decisions wait for their remote agents",
+    )
+    if unfetched.count:
+        text = f"{text}, the oldest since {spoken(unfetched.age)}"
+    facts = {"unfetched": unfetched.facts, "unreported": late.facts}
+    if late.age <= 3 * hitl_settings.sweep:
+        return Line("remote", Level.OK, f"{text}.", facts=facts)
+    return Line(
+        "remote",
+        Level.WARN,
+        f"{text}; {counted(late.count, 'call is', 'calls are')} past the time to say "
+        f"what came of it, the oldest by {spoken(late.age)}.",
+        "The sweeper should have put them in doubt; see its line.",
+        facts,
+    )
+
+
 # The primary: on a replica everything would look a little older than it is.
 
 

@@ -9,7 +9,14 @@ from pytest_django.fixtures import Settings
 
 from hitl_approvals import services
 from hitl_approvals.health import Level, Line, work
-from hitl_approvals.models import AgentTurn, SweepMark, TurnStep, db_now_plus
+from hitl_approvals.models import (
+    AgentTurn,
+    PendingInterrupt,
+    SweepMark,
+    TurnStep,
+    db_now_plus,
+)
+from tests.support import remote
 from tests.support.agents import call
 from tests.support.turns import begin, begin_owed, decide, only, resume
 from tests.support.world import Crash, World, acts_then_raises
@@ -52,6 +59,7 @@ def test_an_empty_site_is_well_but_for_its_sweeper() -> None:
         work.doubts(),
         work.attention(),
         work.reviewers(),
+        work.remote(),
     ]
 
     assert {line.level for line in lines} == {Level.OK}
@@ -210,3 +218,34 @@ def test_waiting_requests_are_counted_and_no_fault() -> None:
 
     assert line.level is Level.OK
     assert line.text.startswith("2 requests wait for a person, the oldest since ")
+
+
+def test_decisions_that_a_remote_agent_did_not_fetch_are_counted_and_no_fault() -> None:
+    remote.approved()
+    remote.ask()
+
+    line = work.remote()
+
+    assert line.level is Level.OK
+    assert line.text.startswith("1 decision waits for its remote agent, the oldest ")
+
+
+@pytest.mark.parametrize(("seconds", "level"), [(5, Level.OK), (120, Level.WARN)])
+def test_a_call_of_which_nothing_was_heard_is_worth_a_look_after_a_while(
+    seconds: int, level: Level
+) -> None:
+    row = remote.fetched()
+    PendingInterrupt.objects.filter(pk=row.pk).update(outcome_due=ago(seconds=seconds))
+
+    line = work.remote()
+
+    assert line.level is level
+    assert line.facts["unreported"]["count"] == 1
+    assert bool(line.advice) is (level is Level.WARN)
+
+
+def test_a_doubt_of_a_remote_call_counts_like_any_other() -> None:
+    remote.in_doubt()
+
+    assert work.doubts().level is Level.WARN
+    assert work.remote().level is Level.OK
