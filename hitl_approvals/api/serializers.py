@@ -141,7 +141,10 @@ class TurnSerializer(serializers.Serializer[AgentTurn]):
     created_at = Moment()
     finished_at = Moment()
     interrupts = serializers.SerializerMethodField()
-    parent = serializers.UUIDField(source="parent_id", read_only=True, allow_null=True)
+    # `parent` is a word of serializers, too; see `context` above.
+    parent = serializers.UUIDField(  # type: ignore[assignment]
+        source="parent_id", read_only=True, allow_null=True
+    )
     forked_at = Text()
     left_out = serializers.SerializerMethodField()
     forks = serializers.SerializerMethodField()
