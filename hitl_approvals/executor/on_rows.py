@@ -192,10 +192,20 @@ def told(turn: AgentTurn) -> ExecutionResult:
                 interrupt_payload=copied(payload_of(row)),
                 interrupt_id=str(row.pk),
                 waiting=turn.undecided,
+                error=_doubt(row),
             )
         # Somebody decided between the two reads.
         turn = rows.turns().get(pk=turn.pk)
     return ExecutionResult(turn.thread_id, turn.status, error=_why(turn))
+
+
+def _doubt(row: PendingInterrupt) -> str:
+    if row.status != InterruptStatus.IN_DOUBT:
+        return ""
+    return (
+        f"Whether `{row.tool_name}` happened is not known. Settle it in the review queue "
+        "or with services.settle; it cannot be answered."
+    )
 
 
 def _why(turn: AgentTurn) -> str:

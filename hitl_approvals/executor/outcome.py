@@ -34,4 +34,4 @@ class ExecutionResult:
     waiting: int = 0
     """How many answers are missing."""
     error: str = ""
-    """Why the thread is neither completed nor interrupted; empty if it is."""
+    """What stands in the way, if it is something else than a missing answer."""
