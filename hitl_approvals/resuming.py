@@ -11,6 +11,8 @@ from typing import Any
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
+from django.apps import apps
+from django.conf import settings
 
 from hitl_approvals.approvals.resuming import resuming
 from hitl_approvals.approvals.steps import adrive, drive
@@ -57,12 +59,13 @@ def resume(
 
     Raises:
         TypeError: The decision is malformed, or the arguments do not fit each other.
-        UnsafeContext: A transaction is open (turns).
+        UnsafeContext: A transaction is open.
         HitlApprovalsError: The decision was refused; nothing was stored or claimed.
         Exception: The bug of a handler in the run.
     """
     if store is not None:
         _refuse_restart(restart=restart)
+        _refuse_transaction()
         return drive(
             resuming(
                 interrupt_id,
@@ -101,6 +104,7 @@ async def aresume(
     """
     if store is not None:
         _refuse_restart(restart=restart)
+        await sync_to_async(_refuse_transaction)()
         return await adrive(
             resuming(
                 interrupt_id,
@@ -123,6 +127,18 @@ def _refuse_restart(*, restart: bool) -> None:
         raise TypeError(
             "restart= is for turns. Over a store the agent always runs from its start."
         )
+
+
+def _refuse_transaction() -> None:
+    """Refuse to claim and run inside a transaction, where there may be one.
+
+    Raises:
+        UnsafeContext: A rollback would forget what the agent did.
+    """
+    if settings.configured and apps.ready and apps.is_installed("hitl_approvals"):
+        from hitl_approvals.services.transactions import refuse_inside_transaction
+
+        refuse_inside_transaction("resume()")
 
 
 def _resume_turn(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -21,7 +22,7 @@ from hitl_approvals.approvals.runs import (
     journal_of,
     running,
 )
-from hitl_approvals.approvals.steps import Steps, of_store
+from hitl_approvals.approvals.steps import Step, Steps, of_store
 from hitl_approvals.decisions import (
     Decision,
     Edit,
@@ -53,6 +54,26 @@ COMPLETED, SUSPENDED, CLAIMED = "completed", "suspended", "claimed"
 """Values of `Applied.status` over a store, beside `failed`."""
 
 
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An interrupt in the hands of this process."""
+
+    store: InterruptStore
+    taken: InterruptRecord
+    key: str
+
+    def reported(self, status: str, outcome: Any) -> Step:
+        """Return the step that tells a recording store what came of the call."""
+        return of_store(
+            self.store,
+            "report",
+            self.taken.interrupt_id,
+            key=self.key,
+            status=status,
+            outcome=outcome,
+        )
+
+
 def resuming(
     interrupt_id: Any,
     decision: Decision | Mapping[str, Any] | None,
@@ -81,7 +102,8 @@ def resuming(
     asked = _prompt(record.request, agent, input)
     if not (yield from _decide(store, record, parsed, by=by, via=via)):
         return AlreadyResolved(interrupt_id=name)
-    taken = yield of_store(store, "take", name, key=uuid4().hex)
+    key = uuid4().hex
+    taken = yield of_store(store, "take", name, key=key)
     if taken is None:
         return AlreadyResolved(interrupt_id=name)
     ruling = taken.decision or parsed
@@ -98,18 +120,18 @@ def resuming(
             waiting=0,
             record=taken,
         )
-    return (yield from _run_again(store, taken, ruling, agent, asked, options))
+    claim = Claim(store, taken, key)
+    return (yield from _run_again(claim, ruling, agent, asked, options))
 
 
 def _run_again(
-    store: InterruptStore,
-    taken: InterruptRecord,
+    claim: Claim,
     ruling: Decision,
     agent: Any,
     asked: Any,
     options: Mapping[str, Any],
 ) -> Steps[Applied]:
-    request = taken.request
+    request = claim.taken.request
     seed = Seed.of(request, ruling)
     kept, has_input = input_as_json(asked)
     run = Run(
@@ -126,71 +148,54 @@ def _run_again(
     except Exception:
         # The bug of a handler, before or after the call.
         if not seed.used:
-            yield from _release(store, taken)
+            yield from _release(claim)
         raise
-    yield from _settle(store, taken, run, seed, execution)
+    yield from _settle(claim, run, seed, execution)
     return Applied(
-        interrupt_id=taken.interrupt_id,
+        interrupt_id=claim.taken.interrupt_id,
         decision=ruling,
         result=execution.output,
         status=_status(execution),
         waiting=1 if execution.suspended else 0,
-        record=taken,
+        record=claim.taken,
         error=execution.error,
         next_interrupt_id=execution.interrupt_id,
         used=seed.used,
     )
 
 
-def _settle(
-    store: InterruptStore,
-    taken: InterruptRecord,
-    run: Run,
-    seed: Seed,
-    execution: Execution,
-) -> Steps[None]:
+def _settle(claim: Claim, run: Run, seed: Seed, execution: Execution) -> Steps[None]:
     """Forget the interrupt, or record what came of it.
 
     A run that failed before it came to the call gives the claim back: the decision was
     not used, and may be applied again.
     """
     if not seed.used and execution.error is not None and not execution.suspended:
-        yield from _release(store, taken)
+        yield from _release(claim)
         return
+    interrupt_id = claim.taken.interrupt_id
     try:
-        if not isinstance(store, RecordingStore):
-            yield of_store(store, "delete", taken.interrupt_id)
+        if not isinstance(claim.store, RecordingStore):
+            yield of_store(claim.store, "delete", interrupt_id)
         elif not isinstance(seed.decision, Reject):
             status, outcome = _outcome(run, seed)
-            yield of_store(
-                store,
-                "report",
-                taken.interrupt_id,
-                key=taken.key,
-                status=status,
-                outcome=outcome,
-            )
+            yield claim.reported(status, outcome)
     except Exception:
         # What ran has run; the record stays visible as taken.
-        logger.exception("Interrupt %s could not be settled.", taken.interrupt_id)
+        logger.exception("Interrupt %s could not be settled.", interrupt_id)
 
 
-def _release(store: InterruptStore, taken: InterruptRecord) -> Steps[None]:
+def _release(claim: Claim) -> Steps[None]:
     """Give a claim back, or record that nothing was run with it.
 
     In a store that can do neither it stays visible as taken.
     """
-    if isinstance(store, ReleasingStore):
-        yield of_store(store, "release", taken.interrupt_id, key=taken.key)
-    elif isinstance(store, RecordingStore):
-        yield of_store(
-            store,
-            "report",
-            taken.interrupt_id,
-            key=taken.key,
-            status="failed",
-            outcome={"error": "The agent failed before it asked for this call again."},
-        )
+    if isinstance(claim.store, ReleasingStore):
+        interrupt_id = claim.taken.interrupt_id
+        yield of_store(claim.store, "release", interrupt_id, key=claim.key)
+    elif isinstance(claim.store, RecordingStore):
+        error = "The agent failed before it asked for this call again."
+        yield claim.reported("failed", {"error": error})
 
 
 def _outcome(run: Run, seed: Seed) -> tuple[str, Any]:

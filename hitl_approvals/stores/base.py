@@ -99,7 +99,8 @@ class InterruptRecord:
     decision: Decision | None = None
     """What was decided, in a store that records decisions."""
     key: str | None = field(default=None)
-    """Whose claim took it; None while nobody has."""
+    """Whose claim took it; None while nobody has. What `take` returns holds the key
+    itself; what `load` and `list` return may hold a digest of it."""
 
     @property
     def content(self) -> str:

@@ -17,6 +17,7 @@ from uuid_utils.compat import uuid7
 from hitl_approvals import canonical
 from hitl_approvals.decisions import Approve
 from hitl_approvals.stores.base import (
+    TAKEN,
     ApprovalRequest,
     InterruptRecord,
     InterruptStore,
@@ -160,3 +161,16 @@ def a_record(**changes: Any) -> InterruptRecord:
 def ids_of(records: Sequence[InterruptRecord]) -> set[str]:
     """Return the ids of records."""
     return {record.interrupt_id for record in records}
+
+
+def is_claimed(seen: InterruptRecord | None, taken: InterruptRecord) -> bool:
+    """Whether a store shows an interrupt as the one that was taken.
+
+    Its key is the claimer's; a store may show a digest of it to everybody else.
+    """
+    return (
+        seen is not None
+        and bool(seen.key)
+        and replace(seen, key=taken.key) == taken
+        and seen.status == TAKEN
+    )

@@ -417,7 +417,7 @@ def test_of_many_processes_that_resume_at_once_one_applies(
     client = redis_store._client
     program = f"""
 import sys, redis
-from hitl_approvals import *
+from hitl_approvals import Approve, RedisInterruptStore, approval, resume
 client = redis.Redis.from_url({redis_url!r})
 store = RedisInterruptStore({redis_url!r}, prefix={redis_prefix!r})
 gate = approval(store=store)
@@ -460,7 +460,7 @@ def test_a_process_that_dies_after_the_claim_leaves_it_visible(
     waiting = bank.suspend(lambda prompt: bank.pay("ann"))
     program = f"""
 import os, signal, sys
-from hitl_approvals import *
+from hitl_approvals import Approve, RedisInterruptStore, approval, resume
 store = RedisInterruptStore({redis_url!r}, prefix={redis_prefix!r})
 def agent(prompt):
     os.kill(os.getpid(), signal.SIGKILL)
