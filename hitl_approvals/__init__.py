@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hitl_approvals.approvals.gate import ApprovalGate, approval
     from hitl_approvals.approvals.outcomes import Execution, ToolResult
     from hitl_approvals.decisions import Approve, Decision, Edit, Reject, Respond
-    from hitl_approvals.engine import run_turn, start_turn
+    from hitl_approvals.engine import request_call, run_turn, start_turn
     from hitl_approvals.exceptions import (
         ApprovalRejected,
         HitlApprovalsError,
@@ -64,6 +64,7 @@ _HOME = {
     "current_call": "underway",
     "start_turn": "engine",
     "run_turn": "engine",
+    "request_call": "engine",
     "resume": "resuming",
     "aresume": "resuming",
     "Applied": "types",
@@ -147,6 +148,7 @@ __all__ = [
     "gate_all_except",
     "gate_only",
     "predicate",
+    "request_call",
     "resume",
     "run_turn",
     "start_turn",

@@ -20,10 +20,13 @@ class HitlApprovalsConfig(AppConfig):
 
     def ready(self) -> None:
         from hitl_approvals import checks  # noqa: F401  registers on import
+        from hitl_approvals.agents import request
+        from hitl_approvals.registry import registry
 
         post_migrate.connect(
             _make_default_queue, sender=self, dispatch_uid="hitl_approvals.queue"
         )
+        registry.add_agent(request.DEFINITION)
         autodiscover_modules("agents")
 
 

@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from hitl_approvals.agents import base
+from hitl_approvals.agents import base, request
+from hitl_approvals.agents.request import request_call
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.decisions import Decision, parse_decision
 from hitl_approvals.enums import Door, InterruptStatus
@@ -70,10 +71,12 @@ def start_turn(
         UnsafeContext: `run=True` inside a transaction.
     """
     definition = registry.agents.get(agent)
-    if definition is None:
+    # A call without an agent begins by its tool, which reads and judges it first.
+    if definition is None or definition.kind == request.KIND:
+        names = (n for n, one in registry.agents.items() if one.kind != request.KIND)
         raise AgentNotFound(
             f"No agent is called {agent!r}. Registered: "
-            f"{', '.join(sorted(registry.agents)) or 'none'}."
+            f"{', '.join(sorted(names)) or 'none'}."
         )
     if run:
         refuse_inside_transaction("start_turn(run=True)")
@@ -207,3 +210,13 @@ def _outcome(run: Run, definition: AgentDefinition) -> str:
     except Exception as error:
         logger.exception("Turn %s of agent %s failed.", run.turn.pk, run.turn.agent)
         return turns.release(run, cleaned(f"{type(error).__name__}: {error}", 4000))
+
+
+__all__ = [
+    "DROPPED",
+    "LOST",
+    "SUSPENDED",
+    "request_call",
+    "run_turn",
+    "start_turn",
+]

@@ -211,7 +211,7 @@ class RunDeferred(RunError):
 
 
 class UnsafeContext(HitlApprovalsError):
-    """This must not run inside a database transaction."""
+    """This must not run here: inside a database transaction, or inside a turn."""
 
     code = "unsafe_context"
 

@@ -20,6 +20,7 @@ from hitl_approvals.exceptions import (
     NotInTurn,
     ToolFailed,
 )
+from hitl_approvals.requestable import Requestable
 from hitl_approvals.schemas import ToolSignature
 from hitl_approvals.text import storable
 
@@ -40,7 +41,7 @@ current_gate: ContextVar[CallGate | None] = ContextVar("hitl_gate", default=None
 """The turn that is running in this context, so that third-party loops are gated too."""
 
 
-class Tool(Generic[P, R]):
+class Tool(Requestable[P, R], Generic[P, R]):
     """A registered tool: its declaration, and the guarded function itself."""
 
     def __init__(self, function: Callable[P, R], **declared: Any) -> None:

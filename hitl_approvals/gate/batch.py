@@ -26,7 +26,14 @@ from hitl_approvals.exceptions import (
 )
 from hitl_approvals.gate import questions
 from hitl_approvals.gate.approved import WorldChanged
-from hitl_approvals.gate.calls import Call, judge, read_args, read_shape, request_for
+from hitl_approvals.gate.calls import (
+    Call,
+    call_key,
+    judge,
+    read_args,
+    read_shape,
+    request_for,
+)
 from hitl_approvals.gate.perform import Open, answer
 from hitl_approvals.models import PendingInterrupt
 from hitl_approvals.registry import (
@@ -299,7 +306,7 @@ class Gate:
         call_id, name, args = read_shape(raw)
         origin = self._origin.get(call_id, "-") if call_id else "-"
         label = call_id or name
-        key = self.run.key("call", origin, label, self.ordinal(origin, label))
+        key = call_key(self.run, origin, label, self.ordinal(origin, label))
         call = Call(
             id=call_id,
             name=name,

@@ -50,6 +50,11 @@ class Call:
         )
 
 
+def call_key(run: Run, origin: str, label: str, ordinal: int) -> str:
+    """Return the key of a call: the reply it came from, its id or tool, and which one."""
+    return run.key("call", origin, label, ordinal)
+
+
 def read_shape(raw: Any) -> tuple[str, str, Any]:
     """Return id, name and arguments of a call in our shape or OpenAI's nesting."""
     if not isinstance(raw, Mapping):

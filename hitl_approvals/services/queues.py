@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 
-from hitl_approvals.models import DEFAULT_QUEUE, ReviewQueue
+from hitl_approvals.models import DEFAULT_QUEUE, DbNow, ReviewQueue
 from hitl_approvals.services.transactions import alias
 
 
@@ -14,6 +15,16 @@ def ensure_default(*, using: str | None = None) -> None:
     if using is not None and using != database:
         return
     ReviewQueue.objects.using(database).get_or_create(pk=DEFAULT_QUEUE)
+
+
+def read_now() -> datetime:
+    """Return the database's time where no row of a turn can be asked for it."""
+    default = ReviewQueue.objects.using(alias()).filter(pk=DEFAULT_QUEUE)
+    now = default.annotate(db_now=DbNow()).values_list("db_now", flat=True).first()
+    if now is not None:
+        return now
+    ensure_default()
+    return read_now()
 
 
 def known(slugs: Iterable[str]) -> set[str]:

@@ -142,12 +142,12 @@ class _Ending:
     def raise_new(self, requests: Sequence[Request], doubts: Sequence[Doubt]) -> None:
         """Write what the run still holds, then the new interrupts with their events."""
         self.events += flush(self.run)
-        new = [_row(self.run, one, self.known) for one in requests]
+        new = [row_of(self.run, one, self.known) for one in requests]
         links: dict[UUID, UUID] = {}
         for doubt in doubts:
             # A free call has no row yet; it gets one now, born in doubt.
             if doubt.request is not None and _mark_unknown(doubt.step):
-                row = _row(
+                row = row_of(
                     self.run, doubt.request, self.known, InterruptStatus.IN_DOUBT
                 )
                 new.append(row)
@@ -170,12 +170,13 @@ class _Ending:
             self.waiting.append(interrupt_id)
 
 
-def _row(
+def row_of(
     run: Run,
     request: Request,
     known: set[str],
     status: InterruptStatus = InterruptStatus.PENDING,
 ) -> PendingInterrupt:
+    """Build the row of a request, in a queue that exists."""
     policy = dict(request.fields.get("policy", {}))
     queue = request.queue or DEFAULT_QUEUE
     if queue not in known:

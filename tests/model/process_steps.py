@@ -62,6 +62,7 @@ _LIKE_A_START = "one transaction, before and after which the call stays as it wa
 WITHOUT_POINT: dict[str, str] = {
     labels.START_OWED: _ONE_COMMIT,
     labels.START_HERE: "what the claim shows, a start that is claimed at once shows too",
+    labels.REQUEST: _ONE_COMMIT,
     labels.RETRIES: _ONE_COMMIT,
     labels.RESTARTS: _ONE_COMMIT,
     labels.TAKES_BACK: _ONE_COMMIT,
@@ -98,7 +99,6 @@ _READS = "writes nothing"
 _OUTSIDE = "not a process of ours"
 
 OTHERS: dict[str, str] = {
-    labels.REQUEST: "a call without an agent, which no service raises yet",
     labels.KILLED: "what a failpoint does",
     labels.REPLAYS: _READS,
     labels.STOPS: _READS,
@@ -134,7 +134,7 @@ OTHERS: dict[str, str] = {
     remote.ACTS_REMOTELY: _OUTSIDE,
     remote.CANNOT_TELL: _OUTSIDE,
     remote.CLIENT_KILLED: "a process of the client; one of ours is killed in "
-    "tests/stores/test_django_store_killed.py",
+    "tests/stores/test_django.py",
 }
 """Moves that no process of ours makes, or that leave no trace."""
 

@@ -162,6 +162,10 @@ def fails_and_is_retried(world, make_agent):
     services.retry(over.pk, **TRUSTED)
 
 
+def is_requested(world, make_agent):
+    decide_and_resume(agents.mail.request(to="a"))
+
+
 def is_forked(world, make_agent):
     world.plan("mail", acts_then_raises(TimeoutError()))
     turn = begin([MAIL], [BOOK], [call("mail", "m2", to="b")])
@@ -188,6 +192,7 @@ SCENARIOS: list[Callable[..., None]] = [
     needs_attention_over_a_doubt,
     needs_attention_and_is_cancelled,
     fails_and_is_retried,
+    is_requested,
     is_forked,
 ]
 
