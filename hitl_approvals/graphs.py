@@ -124,7 +124,10 @@ def _node(graph: str, given: Any) -> Node:
 
 
 def _takes_context(graph: str, name: str, function: NodeFunction) -> bool:
-    signature = inspect.signature(function)
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        return False  # A builtin such as `str`, which knows nothing of contexts.
     for count in (2, 1):
         try:
             signature.bind(*[None] * count)

@@ -73,6 +73,7 @@ async def asynchronous(given):
         (lambda given, ctx=None: given, True, False),
         (asynchronous, False, True),
         (Callable(), True, True),
+        (str, False, False),
         (functools.partial(node, ctx=None), False, False),
     ],
 )
