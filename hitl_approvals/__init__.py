@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         InterruptStore,
     )
     from hitl_approvals.stores.checkpoints import Checkpoint, CheckpointStore
+    from hitl_approvals.stores.django import DjangoInterruptStore
     from hitl_approvals.stores.django_checkpoints import DjangoCheckpointStore
     from hitl_approvals.stores.memory import MemoryInterruptStore
     from hitl_approvals.stores.memory_checkpoints import MemoryCheckpointStore
@@ -86,6 +87,7 @@ _HOME = {
     "evaluate_policy": "policies",
     "ApprovalRequest": "stores.base",
     "InterruptRecord": "stores.base",
+    "DjangoInterruptStore": "stores.django",
     "InterruptStore": "stores.base",
     "MemoryInterruptStore": "stores.memory",
     "RedisInterruptStore": "stores.redis",
@@ -118,6 +120,7 @@ __all__ = [
     "CheckpointStore",
     "Decision",
     "DjangoCheckpointStore",
+    "DjangoInterruptStore",
     "DurableExecutor",
     "Edit",
     "Execution",

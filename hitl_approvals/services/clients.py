@@ -27,8 +27,7 @@ def ensure(name: str) -> AgentClient:
             f"A client's name has 1 to {MAX_NAME} characters, none of them NUL or half "
             "of a pair of surrogates."
         )
-    found = AgentClient.objects.using(alias()).filter(name=name).first()
-    if found is not None:
+    if (found := find(name)) is not None:
         return found
     queues.ensure_default()
     # No token has a digest that does not begin like one.
@@ -37,6 +36,11 @@ def ensure(name: str) -> AgentClient:
         name=name, defaults={"token_digest": unusable}
     )
     return made
+
+
+def find(name: str) -> AgentClient | None:
+    """Return the client of that name, if it was ever needed."""
+    return AgentClient.objects.using(alias()).filter(name=name).first()
 
 
 def active(client: AgentClient) -> Any:

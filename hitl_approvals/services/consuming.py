@@ -28,6 +28,7 @@ from hitl_approvals.models import AgentClient, DbNow, PendingInterrupt, db_now_p
 from hitl_approvals.services import clients
 from hitl_approvals.services.events import interrupt_event
 from hitl_approvals.services.remote import RUNS, TRIES, move, read_own, unsettled
+from hitl_approvals.text import storable
 from hitl_approvals.types import ActorInfo, ConsumedDecision
 
 _IN_TIME = Q(execute_by__isnull=True) | Q(execute_by__gt=DbNow())
@@ -37,6 +38,10 @@ _ENDS = {
     DecisionType.RESPOND: OutcomeStatus.ANSWERED,
 }
 """Decisions after which there is nothing to run: fetching them resolves the request."""
+_KEY_LENGTH = 64
+"""What the column holds."""
+_HASHED = "#"
+"""What a key begins with that is kept by its digest."""
 
 
 def consume(
@@ -71,13 +76,12 @@ def consume(
     actor = clients.actor_of_client(clients.active(client), via)
     for _try in range(TRIES):
         row = read_own(interrupt_id, client)
-        hashed = _hashed(row, key)
         if row.consumed_at is not None:
-            _require_same_key(row, hashed)
+            _require_same_key(row, key)
             return _answer(row, replayed=True)
         _require_decided(row)
         _runnable(row)
-        if _fetch(row, hashed, actor):
+        if _fetch(row, _kept(row, key), actor):
             return _answer(read_own(row.pk, client))
     raise unsettled(interrupt_id)
 
@@ -95,15 +99,23 @@ def require_consumer(row: PendingInterrupt, key: str) -> None:
             interrupt_id=str(row.pk),
             status=row.status,
         )
-    _require_same_key(row, _hashed(row, key))
+    _require_same_key(row, key)
 
 
-def _hashed(row: PendingInterrupt, key: str) -> str:
-    return canonical.key_digest("consume", str(row.pk), key)
+def _kept(row: PendingInterrupt, key: str) -> str:
+    """Return a key as its column keeps it: as it is, or by its digest if it is long.
+
+    It is no secret, and who looks for the process that has a call wants to read it.
+    """
+    fits = len(key) <= _KEY_LENGTH and storable(key) and not key.startswith(_HASHED)
+    if fits and key.strip():
+        return key
+    digest = canonical.key_digest("consume", str(row.pk), key)
+    return _HASHED + digest[: _KEY_LENGTH - len(_HASHED)]
 
 
-def _require_same_key(row: PendingInterrupt, hashed: str) -> None:
-    if row.consume_key != hashed:
+def _require_same_key(row: PendingInterrupt, key: str) -> None:
+    if row.consume_key not in (key, _kept(row, key)):
         raise AlreadyConsumed(
             "This decision was fetched under another key. Whoever holds that key may "
             "act on it; you must not.",
@@ -135,9 +147,9 @@ def _require_decided(row: PendingInterrupt) -> None:
         )
 
 
-def _fetch(row: PendingInterrupt, hashed: str, actor: ActorInfo) -> bool:
+def _fetch(row: PendingInterrupt, kept: str, actor: ActorInfo) -> bool:
     runs = row.decision in RUNS
-    changes: dict[str, Any] = {"consumed_at": DbNow(), "consume_key": hashed}
+    changes: dict[str, Any] = {"consumed_at": DbNow(), "consume_key": kept}
     if runs:
         type_, status, detail = EventType.CONSUMED, InterruptStatus.DECIDED, None
         changes["outcome_due"] = db_now_plus(_time_to_report(row))

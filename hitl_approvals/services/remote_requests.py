@@ -37,6 +37,7 @@ _LENGTHS = {
 """The texts of a request, and how much of each its column holds."""
 _MOST = 32_767
 """What the column of priorities holds, on either side of 0."""
+_AROUND = 6
 _OF_CALLS = ("tool_name", "args", "args_schema", "tool_call_id")
 _OF_QUESTIONS = ("payload", "response_schema")
 
@@ -97,11 +98,13 @@ def _require_kind(kind: str, sent: Mapping[str, Any]) -> None:
 
 
 def _require_json(name: str, value: Any) -> None:
+    # Inside of a context stand values that may each be as deep as any other.
+    around = _AROUND if name == "context" else 0
     try:
         canonical.dumps(
             value,
             max_bytes=hitl_settings.max_payload_bytes,
-            max_depth=hitl_settings.max_depth,
+            max_depth=hitl_settings.max_depth + around,
         )
     except PayloadRejected as error:
         found = [{**one, "loc": _joined(name, one["loc"])} for one in error.errors]

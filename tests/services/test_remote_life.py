@@ -181,6 +181,20 @@ def test_another_key_is_refused_and_told_why():
     assert kinds(row) == ["raised", "approved", "consumed"]
 
 
+@pytest.mark.parametrize("key", ["k" * 65, "#1", "a\x00b", " ", "\ud800"])
+def test_a_key_that_no_column_holds_is_as_good_as_any(key):
+    row = approved()
+
+    fetch(row, key=key)
+
+    assert fetch(row, key=key).replayed
+    assert fetch(row, key=fresh(row).consume_key).replayed
+    for other in (key + "x", "k" * 66, "#2"):
+        with pytest.raises(AlreadyConsumed):
+            fetch(row, key=other)
+    report(row, key=key)
+
+
 def test_nothing_is_fetched_before_somebody_decided():
     row = ask()
 
