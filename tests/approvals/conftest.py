@@ -8,6 +8,7 @@ import pytest
 import redis
 
 from hitl_approvals import MemoryInterruptStore, RedisInterruptStore
+from tests.support.fixtures import make_user  # noqa: F401  pytest finds it by name
 
 
 @pytest.fixture
