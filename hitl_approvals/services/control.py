@@ -113,8 +113,19 @@ def cancel(
         rows.events().bulk_create([*written, event])
         threads.unblock_oldest(turn.thread_key)
 
-    run_atomic(work)
+    try:
+        run_atomic(work)
+    except TransitionNotAllowed:
+        if not _is_open_with_longer_chain(turn):
+            raise
+        # Forked just now, or stuck: it is to end all the same.
+        return cancel(turn_id, by=by, via=via, reason=reason)
     return rows.turns().get(pk=turn.pk)
+
+
+def _is_open_with_longer_chain(turn: AgentTurn) -> bool:
+    still_open = rows.turns().filter(pk=turn.pk, status__in=OPEN_TURN)
+    return still_open.exclude(events_count=turn.events_count).exists()
 
 
 def retry(turn_id: UUID | str, *, by: Person | None, via: str) -> AgentTurn:
