@@ -22,6 +22,8 @@ def with_settings(settings, value):
     return checks.check_settings(None)
 
 
+# Django 6.1 may ask a SQLite database whether it knows JSON.
+@pytest.mark.django_db
 def test_the_suites_own_settings_pass():
     call_command("check")
 
@@ -86,6 +88,7 @@ def test_a_limit_that_must_be_there_cannot_be_none(settings, key):
     assert ids(with_settings(settings, {key: None})) == ["E005"]
 
 
+@pytest.mark.django_db
 def test_naive_datetimes_are_refused(settings):
     assert checks.check_time_zone(None) == []
 
