@@ -1,4 +1,4 @@
-"""What a site's own tests may use: failpoints, contracts of stores, running what is owed.
+"""What a site's own tests may use: contracts of stores, a reviewer, running what is owed.
 
 Names resolve on first use: the contracts need pytest, the rest does not.
 """
@@ -12,14 +12,21 @@ if TYPE_CHECKING:
     from hitl_approvals.testing.checkpoint_store_contract import CheckpointStoreContract
     from hitl_approvals.testing.interrupt_store_contract import InterruptStoreContract
     from hitl_approvals.testing.owed import run_owed
+    from hitl_approvals.testing.reviewer import SimulatedReviewer
 
 _HOME = {
     "CheckpointStoreContract": "checkpoint_store_contract",
     "InterruptStoreContract": "interrupt_store_contract",
+    "SimulatedReviewer": "reviewer",
     "run_owed": "owed",
 }
 
-__all__ = ["CheckpointStoreContract", "InterruptStoreContract", "run_owed"]
+__all__ = [
+    "CheckpointStoreContract",
+    "InterruptStoreContract",
+    "SimulatedReviewer",
+    "run_owed",
+]
 
 
 def __getattr__(name: str) -> Any:

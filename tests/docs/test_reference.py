@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import get_overloads
 
 import hitl_approvals
-from hitl_approvals import checks, exceptions, permissions, results, services, tool
+from hitl_approvals import (
+    checks,
+    exceptions,
+    permissions,
+    results,
+    services,
+    testing,
+    tool,
+)
 from hitl_approvals.api.errors import status_of
 from hitl_approvals.conf import DEFAULTS
 from hitl_approvals.enums import EventType, ToolMode
@@ -77,6 +85,7 @@ def test_every_public_name_is_documented() -> None:
 
     assert _names(tables["hitl_approvals"]) == set(hitl_approvals.__all__)
     assert _names(tables["hitl_approvals.services"]) == set(services.__all__)
+    assert _names(tables["hitl_approvals.testing"]) == set(testing.__all__)
 
 
 def test_documented_signatures_take_what_the_functions_take() -> None:
@@ -85,6 +94,7 @@ def test_documented_signatures_take_what_the_functions_take() -> None:
     for module, heading in (
         (hitl_approvals, "hitl_approvals"),
         (services, "hitl_approvals.services"),
+        (testing, "hitl_approvals.testing"),
     ):
         for row in tables[heading]:
             name = code(row["name"])
@@ -97,6 +107,24 @@ def test_documented_signatures_take_what_the_functions_take() -> None:
                 wrong.append(name)
 
     assert wrong == []
+
+
+def test_every_verb_of_an_executor_is_documented() -> None:
+    page = REFERENCE / "python.md"
+    table = tables_of(page)["DurableExecutor"]
+    verbs = {
+        name: value
+        for name, value in vars(hitl_approvals.DurableExecutor).items()
+        if inspect.isfunction(value) and not name.startswith("_")
+    }
+
+    assert {*_names(table), *(f"a{name}" for name in _names(table))} == set(verbs)
+    for row in table:
+        name = code(row["name"])
+        shown = re.search(rf"`{name}\((?P<inside>[^`]+)\)`", row[_other(row)])
+        assert shown is not None
+        assert _parameters(shown["inside"]) == _real(verbs[name])[1:]
+        assert f"`a{name}`" in page.read_text(encoding="utf-8")
 
 
 def test_every_right_is_documented() -> None:
