@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 
 import pytest
 from django.conf import settings
@@ -49,15 +50,34 @@ def test_what_differs_here_is_a_test_there():
     assert {name for name in DIFFERS if hasattr(test_resume, name)} == DIFFERS
 
 
+class _Tidy(DjangoInterruptStore):
+    """Leaves no connection open in the threads that the tests begin."""
+
+    @property
+    def _rows(self):
+        return _Closing(super()._rows)
+
+
+class _Closing:
+    def __init__(self, rows):
+        self._rows = rows
+
+    def __getattr__(self, name):
+        verb = getattr(self._rows, name)
+
+        def call(*args, **options):
+            try:
+                return verb(*args, **options)
+            finally:
+                if threading.current_thread() is not threading.main_thread():
+                    connections.close_all()
+
+        return call
+
+
 @pytest.fixture
 def store():
-    return DjangoInterruptStore()
-
-
-@pytest.fixture(autouse=True)
-def _connections():
-    yield
-    connections.close_all()
+    return _Tidy()
 
 
 def row_of(waiting):
