@@ -242,13 +242,14 @@ def test_arguments_that_were_tampered_with_cannot_be_approved(desk: Client) -> N
 @pytest.mark.breaks_invariants
 def test_a_refusal_that_is_nobodys_decision_is_said_on_the_page(desk: Client) -> None:
     row = refund()
-    remote = AgentClient.objects.create(name="far away", token_digest="0" * 64)
-    PendingInterrupt.objects.filter(pk=row.pk).update(turn=None, client=remote)
+    changed = row.args_text.replace("240.00", "940.00")
+    assert changed != row.args_text
+    PendingInterrupt.objects.filter(pk=row.pk).update(args_text=changed)
 
     response = send(desk, row, "approve", reason="typed with care")
 
     page = response.content.decode()
     assert response.status_code == 200
-    assert "remote agents are not decided yet" in page
+    assert "not the ones" in page
     assert "typed with care" in page
     assert fresh(row).status == "pending"
