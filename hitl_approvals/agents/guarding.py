@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hitl_approvals.agents.turn import Turn
-from hitl_approvals.exceptions import InterruptSuspended
+from hitl_approvals.exceptions import InterruptSuspended, RunDiverged
 from hitl_approvals.registry import current_gate
 
 
@@ -15,6 +15,7 @@ def guarded(turn: Turn, work: Callable[[], Any]) -> Any:
 
     Raises:
         InterruptSuspended: It stopped for a person, or swallowed that it did.
+        RunDiverged: It stopped for an interrupt that is none of this turn.
         Exception: What it raised, or the stop that its own `except` turned into
             another error.
     """
@@ -23,8 +24,13 @@ def guarded(turn: Turn, work: Callable[[], Any]) -> Any:
     output = None
     try:
         output = work()
-    except InterruptSuspended:
-        raise
+    except InterruptSuspended as stop:
+        if gate.stopped is None:
+            # Nobody who decides that one would make this turn go on.
+            raise RunDiverged(
+                f"The agent stopped for interrupt {stop.interrupt_id}, which is none of "
+                "this turn. Ask through the turn, or catch what another gate raises."
+            ) from stop
     except Exception:
         # An agent's own `except` may have turned the stop into another error.
         if gate.stopped is None:

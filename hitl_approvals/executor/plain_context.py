@@ -49,7 +49,7 @@ class PlainContext:
         self.asked: Record | None = None
         """The question that nobody has answered yet."""
         self.stopped: Exception | None = None
-        self.execute_options = self.deadline = None
+        self.id = self.execute_options = self.deadline = None
         self._save = save
         self._seen: Counter[str] = Counter()
 

@@ -106,7 +106,9 @@ def _of_turn(turn: AgentTurn) -> Iterator[Checkpoint]:
     ended = {step.key: step for step in of_nodes}
     history: list[dict[str, Any]] = []
     given = turn.input
-    names = (turn.state or {}).get("nodes") or list(pauses)
+    if not pauses and not ended:
+        return  # Not a graph's; other agents keep a state of their own kind.
+    names = turn.state["nodes"] if isinstance(turn.state, dict) else list(pauses)
     for name in names:
         before = {
             "thread_id": turn.thread_id,

@@ -31,7 +31,9 @@ from hitl_approvals.exceptions import (
 from hitl_approvals.models import AgentTurn
 from hitl_approvals.testing import run_owed
 from hitl_approvals.testing.failpoints import armed
+from tests.support.agents import call
 from tests.support.turns import (
+    begin,
     events,
     make_due,
     only,
@@ -572,3 +574,11 @@ def test_deleting_a_thread_cancels_what_is_open_and_keeps_the_rest(graph):
     assert (result.status, result.error) == ("cancelled", "The thread is cancelled.")
     assert only(turn_of(paused)).outcome_status == "withdrawn"
     assert len(executor.list_checkpoints(paused.thread_id)) == 1
+
+
+def test_turns_of_other_agents_are_no_checkpoints(graph, world):
+    other = begin([call("mail", "m", to="a")], thread_id="t")
+    AgentTurn.objects.filter(pk=other.pk).update(state=["of", "its", "own"])
+
+    assert DjangoCheckpointStore().list("t") == []
+    assert DjangoCheckpointStore().load_by_id(str(only(other).pk)) is None

@@ -245,3 +245,15 @@ def test_a_call_that_never_left_a_turn_that_was_cancelled_is_withdrawn(world):
     assert events(row) == ["raised", "approved", "cancelled"]
     assert [step.status for step in steps(turn)] == ["not_started"]
     assert AgentTurn.objects.get(pk=turn.pk).status == "cancelled"
+
+
+def test_an_agent_that_stops_for_somebody_elses_interrupt_is_stopped_visibly(
+    world, make_agent
+):
+    def lost(turn, given):
+        raise InterruptSuspended("elsewhere")
+
+    turn = begin(agent=make_agent(lost))
+
+    assert turn.status == "needs_attention"
+    assert "interrupt elsewhere, which is none of this turn" in turn.last_error
