@@ -7,7 +7,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from hitl_approvals.engine import run_turn
-from hitl_approvals.models import AgentClient, InterruptEvent, PendingInterrupt
+from hitl_approvals.models import InterruptEvent, PendingInterrupt
 from tests.admin import agents_for_admin
 from tests.admin.html_forms import as_sent, form_to
 from tests.admin.scenes import LIST, call, refund, send, url
