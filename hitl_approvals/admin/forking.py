@@ -100,7 +100,7 @@ def origin_of(desk: DeskAdmin, row: PendingInterrupt) -> dict[str, Any] | None:
         return None
     return {
         "url": desk.link("change", origin["interrupt"], model="pendinginterrupt"),
-        "copied": bool(origin.get("copied")),
+        "copied": bool(row.policy.get("taken_over")),
     }
 
 

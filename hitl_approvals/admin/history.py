@@ -73,6 +73,8 @@ def badge(row: PendingInterrupt) -> str:
 
 def outcome(row: PendingInterrupt) -> str:
     """Say what the ledger knows of a row that is over; never more than that."""
+    if row.policy.get("taken_over"):
+        return _("taken over from the turn that was forked")
     again = row.generation > 1
     words: Words = {
         OutcomeStatus.SUCCEEDED: _("ran") if again else _("ran once"),

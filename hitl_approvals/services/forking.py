@@ -283,7 +283,8 @@ class _Fork:
     def _copy(self, row: PendingInterrupt) -> PendingInterrupt:
         """Copy what was decided and applied, as it was: the replay meets it again."""
         copy = self._made_from(row, {})
-        copy.context["forked_from"]["copied"] = True
+        # On a column that lists read too: nothing ran here, and nobody decided here.
+        copy.policy = {**copy.policy, "taken_over": True}
         if copy.status != InterruptStatus.CANCELLED:
             copy.status = InterruptStatus.RESOLVED
             copy.resolved_at = row.resolved_at or DbNow()
@@ -311,6 +312,7 @@ class _Fork:
         wait = hitl_settings.expires_in if declared is None else _seconds(declared)
         copy.expires_at = None if wait is None else db_now_plus(wait)
         copy.requested_at = DbNow()
+        copy.policy = {k: v for k, v in copy.policy.items() if k != "taken_over"}
         if row.pk in self.unknown or row._state.adding:  # noqa: SLF001  Django's own
             copy.context["forked_from"]["fate_unknown"] = True
             copy.policy = {

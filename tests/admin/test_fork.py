@@ -113,6 +113,9 @@ def test_what_was_taken_over_says_so(client: Client) -> None:
 
     assert "Taken over from the turn that was forked" in page
     assert "nothing runs for it here" in page
+    assert "taken over from the turn that was forked, resolved" in _turn_page(
+        client, turn
+    )
 
 
 def _decided_twice() -> AgentTurn:

@@ -236,6 +236,8 @@ def test_a_fork_of_a_fork_knows_its_past(world):
     second = fork(first, rows(first)[1])
 
     assert statuses(second) == ["resolved", "pending"]
+    again = fork(second, rows(second)[0])
+    assert "taken_over" not in only(again).policy
     decide_and_resume(second)
     assert world.names() == ["mail", "pay", "note", "pay", "note"]
 
@@ -399,6 +401,7 @@ def test_the_trails_of_both_turns_tell_of_the_fork(world, make_user):
     mailed, paid = rows(forked)
     assert events(mailed) == ["copied"]
     assert events(paid) == ["raised"]
+    assert (mailed.policy["taken_over"], "taken_over" in paid.policy) == (True, False)
     assert full_events(paid)[0].detail["forked_from"] == str(rows(turn)[1].pk)
     assert full_events(mailed)[0].actor == "boss"
 
