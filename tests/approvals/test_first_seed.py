@@ -1,6 +1,6 @@
 """What a durable-resume library for TypeScript agents promises, sentence by sentence.
 
-The docs page for people who come from there has the names and the differences.
+`docs/how-to/coming-from-durable-resume.md` has the names and the differences.
 """
 
 from __future__ import annotations

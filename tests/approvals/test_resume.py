@@ -328,6 +328,26 @@ def test_a_task_that_outlives_its_run_finds_no_decision(bank):
     assert bank.paid == []
 
 
+def test_a_thread_that_does_not_know_the_run_asks_again(bank):
+    """Nothing but the context carries a decision; without it a person is asked."""
+    pay = bank.make_pay()
+
+    def agent(prompt):
+        found = []
+        thread = threading.Thread(
+            target=lambda: found.append(bank.gate.invoke({"args": {"to": "ann"}}, pay))
+        )
+        thread.start()
+        thread.join(timeout=30)
+        return found[0].unwrap()
+
+    waiting = bank.suspend(agent)
+
+    outcome = resume(waiting, Approve(), store=bank.store, agent=agent)
+
+    assert (outcome.status, outcome.used, bank.paid) == ("suspended", False, [])
+
+
 def test_two_runs_at_once_never_see_each_others_decisions(bank):
     """Each run waits, with its own decision seeded, until the other one has begun."""
     both = threading.Barrier(2)
