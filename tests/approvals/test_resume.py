@@ -343,7 +343,7 @@ def test_a_thread_that_does_not_know_the_run_asks_again(bank):
 
     waiting = bank.suspend(agent)
 
-    outcome = resume(waiting, Approve(), store=bank.store, agent=agent)
+    outcome = resume(waiting, Approve(), store=bank.store, agent=agent, input="go")
 
     assert (outcome.status, outcome.used, bank.paid) == ("suspended", False, [])
 
