@@ -119,12 +119,13 @@ def _assert_remote(row: PendingInterrupt, events: list[InterruptEvent]) -> None:
         consumed = next(one for one in events if one.type == EventType.CONSUMED)
         assert consumed.digest_run == row.decision_digest, (row, "handed out another")
     if row.status == InterruptStatus.IN_DOUBT:
-        assert fetched, (row, types)
+        # After a failover nobody knows who fetched it.
+        assert fetched or "failed over" in str(events[-1].detail), (row, types)
         assert row.decision in APPROVALS, (row, types)
     if row.outcome_status in UNUSED:
         assert not fetched, (row, "hidden, and yet it may have run")
     if row.status == InterruptStatus.RESOLVED:
-        assert fetched, (row, types)
+        assert fetched or EventType.SETTLED_HAPPENED in types, (row, types)
         ran = row.outcome_status in RAN
         assert ran is (row.decision in APPROVALS), (row, row.outcome_status)
 

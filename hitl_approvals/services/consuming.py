@@ -131,11 +131,14 @@ def _require_decided(row: PendingInterrupt) -> None:
         raise TransitionNotAllowed(
             "Nobody has decided this yet; there is nothing to fetch.", **context
         )
-    if row.status != InterruptStatus.DECIDED:
+    if row.status == InterruptStatus.CANCELLED:
         raise InterruptCancelled(
-            f"This was {row.get_outcome_status_display() or 'withdrawn'}; nothing may "
-            "run from it.",
+            f"This was {row.get_outcome_status_display()}; nothing may run from it.",
             **context,
+        )
+    if row.status != InterruptStatus.DECIDED:
+        raise TransitionNotAllowed(
+            f"This is {row.get_status_display()}; there is nothing to fetch.", **context
         )
     now = row.db_now  # type: ignore[attr-defined]
     late = row.execute_by is not None and row.execute_by <= now

@@ -26,7 +26,7 @@ from hitl_approvals.enums import (
     TurnStatus,
 )
 from hitl_approvals.models import AgentTurn, DbNow, TurnStep, db_now_plus
-from hitl_approvals.services import doubts, rows
+from hitl_approvals.services import doubts, remote_failover, rows
 from hitl_approvals.services.events import SYSTEM, head, turn_event
 from hitl_approvals.services.transactions import alias, run_atomic
 from hitl_approvals.services.turns import NOT_LEASED
@@ -49,16 +49,17 @@ class Unknown:
 
     what: str
     """`approved`, `waiting`, `under_way` or `recorded`."""
-    turn_id: UUID
+    turn_id: UUID | None
+    """None for a remote agent's call."""
     subject_id: UUID
     tool: str
     mode: str
     text: str
 
-    def as_dict(self) -> dict[str, str]:
+    def as_dict(self) -> dict[str, str | None]:
         return {
             "what": self.what,
-            "turn_id": str(self.turn_id),
+            "turn_id": None if self.turn_id is None else str(self.turn_id),
             "subject_id": str(self.subject_id),
             "tool": self.tool,
             "mode": self.mode,
@@ -138,8 +139,11 @@ def _hold(turn_id: UUID, since: datetime) -> bool:
 
 
 def doubt_all() -> int:
-    """Put every call in doubt that began and can no longer be under way."""
-    doubted = 0
+    """Put every call in doubt that began and can no longer be under way.
+
+    A remote agent's is among them as soon as it is approved: it may have been fetched.
+    """
+    doubted = remote_failover.doubt_unfetched()
     while moved := doubts.raise_overdue(limit=PAGE):
         doubted += moved
     return doubted
@@ -154,6 +158,7 @@ def unknowns(*, since: datetime) -> Iterator[Unknown]:
     yield from _under_way()
     yield from _not_on_record(since)
     yield from _recorded(since)
+    yield from _remote(since)
 
 
 def _under_way() -> Iterator[Unknown]:
@@ -215,6 +220,19 @@ def _recorded(since: datetime) -> Iterator[Unknown]:
     for step in _each(done.only(*_STEP)):
         text = f"recorded as done at {_moment(step.finished_at)}; will not be repeated"
         yield _of_step(step, "recorded", text)
+
+
+def _remote(since: datetime) -> Iterator[Unknown]:
+    """Calls of remote agents: who decided or fetched them since is not on record."""
+    for row in _each(remote_failover.unfetched().only("tool_name")):
+        text = f"approved; an agent may have fetched it after {_moment(since)}"
+        yield Unknown("approved", None, row.pk, row.tool_name, "remote", text)
+    for row in _each(remote_failover.waiting().only("tool_name")):
+        text = (
+            f"waits for a decision; one made after {_moment(since)} is lost, and an "
+            "agent may have acted on it"
+        )
+        yield Unknown("waiting", None, row.pk, row.tool_name, "remote", text)
 
 
 def _of_step(step: TurnStep, what: str, text: str) -> Unknown:

@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from hitl_approvals import services
+from hitl_approvals.services import failover
 from tests.admin.html_forms import as_sent, forms_of
 from tests.admin.scenes import LIST, confirm, edit, send, url
 from tests.support import remote
@@ -168,3 +169,17 @@ def test_its_end_is_told(desk: Client, situation: str, words: str) -> None:
     assert words in page
     assert desk.get(url(row, "history")).status_code == 200
     assert desk.get(LIST + "?view=recent").status_code == 200
+
+
+def test_a_doubt_after_a_failover_says_that_nobody_knows_who_has_it(
+    settling: Client,
+) -> None:
+    row = remote.approved()
+    failover.doubt_all()
+
+    page = settling.get(url(row)).content.decode()
+
+    assert "who fetched this is not on record" in page
+    assert "Another program fetched the approval at" not in page
+    settle(settling, row, "give_up", note="no trace")
+    assert fresh(row).status == "cancelled"

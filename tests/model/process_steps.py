@@ -85,6 +85,7 @@ WITHOUT_POINT: dict[str, str] = {
     remote.RAISES_REMOTE: _ONE_COMMIT,
     remote.WITHDRAWS: _ONE_COMMIT,
     remote.LAPSES_REMOTE: _ONE_COMMIT,
+    remote.HOLDS_REMOTE: _ONE_COMMIT,
     remote.OUTCOME_DUE: _ONE_COMMIT,
     remote.CONSUMES: _ONE_COMMIT,
     remote.CONSUMES_REFUSAL: _ONE_COMMIT,

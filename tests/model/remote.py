@@ -40,6 +40,7 @@ EXPIRES_REMOTE = "lets a remote request expire"
 WITHDRAWS = "withdraws its request"
 TIME_PASSES = "the time to consume the approval passes"
 LAPSES_REMOTE = "withdraws an approval that nobody consumed"
+HOLDS_REMOTE = "puts an approval in doubt that may have been fetched"
 OUTCOME_DUE = "puts a call without a report in doubt"
 SETTLES_REMOTE = "settles the doubt of a remote call"
 GIVES_UP_REMOTE = "gives a remote call up"
@@ -60,6 +61,7 @@ LABELS = (
     WITHDRAWS,
     TIME_PASSES,
     LAPSES_REMOTE,
+    HOLDS_REMOTE,
     OUTCOME_DUE,
     SETTLES_REMOTE,
     GIVES_UP_REMOTE,
@@ -208,6 +210,10 @@ class RemoteModel:
         if row.late and unused and not self._lacks("lapse"):
             after = row._replace(status=WITHDRAWN)
             yield Move(SYSTEM, LAPSES_REMOTE, "sweeper", after)
+        if row.decision == APPROVE and not row.key:
+            # After a failover, by the command.
+            after = row._replace(status=IN_DOUBT)
+            yield Move(TROUBLE, HOLDS_REMOTE, "operator", after)
         if row.key and not self._lacks("outcome_due"):
             yield Move(SYSTEM, OUTCOME_DUE, "sweeper", row._replace(status=IN_DOUBT))
 

@@ -17,7 +17,7 @@ import pytest
 from hitl_approvals import Approve, Reject, services
 from hitl_approvals.exceptions import HitlApprovalsError
 from hitl_approvals.models import DbNow, PendingInterrupt
-from hitl_approvals.services import decisions, overdue
+from hitl_approvals.services import decisions, overdue, remote_failover
 from tests.model import remote
 from tests.model.remote import RemoteModel, Row
 from tests.support.remote import ask, decided, fetch, pass_time, report, withdraw
@@ -90,6 +90,7 @@ VERBS: dict[str, tuple[set[str], Callable[[PendingInterrupt], Any]]] = {
     "time passes": ({remote.TIME_PASSES}, time_passes),
     "lapse": ({remote.LAPSES_REMOTE}, lapse),
     "outcome due": ({remote.OUTCOME_DUE}, outcome_due),
+    "hold": ({remote.HOLDS_REMOTE}, lambda row: remote_failover.doubt_unfetched()),
     "settle happened": ({remote.SETTLES_REMOTE}, settle("happened")),
     "settle give up": ({remote.GIVES_UP_REMOTE}, settle("give_up")),
     "settle run again": (set(), settle("run_again")),

@@ -10,11 +10,13 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from hitl_approvals import Approve, Reject, run_turn, services
+from hitl_approvals import Approve, Edit, Reject, run_turn, services
+from hitl_approvals.exceptions import TransitionNotAllowed
 from hitl_approvals.models import AgentTurn, db_now_plus
 from hitl_approvals.services import failover
 from hitl_approvals.services.failover import Unknown
 from hitl_approvals.testing import run_owed
+from tests.support import remote
 from tests.support.agents import call
 from tests.support.turns import (
     PAST,
@@ -376,3 +378,50 @@ def test_approving_after_a_failover_runs_the_call(world: World) -> None:
     run_turn(turn.pk)
 
     assert world.names() == ["mail"]
+
+
+def test_an_approval_that_a_remote_agent_may_have_fetched_is_put_in_doubt() -> None:
+    row, edited = remote.approved(), remote.decided(remote.ask(), Edit({"x": 1}))
+    left = [
+        remote.ask_question(),
+        remote.decided(remote.ask(), Reject("no")),
+        remote.fetched(),
+    ]
+    asked = remote.ask()
+
+    listed = {(one.what, one.subject_id) for one in unknown()}
+    assert listed == {
+        ("approved", row.pk),
+        ("approved", edited.pk),
+        ("waiting", asked.pk),
+    }
+    assert failover.doubt_all() == 2
+
+    assert remote.fresh(row).status == remote.fresh(edited).status == "in_doubt"
+    assert remote.kinds(row) == ["raised", "approved", "in_doubt"]
+    assert [remote.fresh(one).status for one in left] == [
+        "pending",
+        "decided",
+        "decided",
+    ]
+    with pytest.raises(TransitionNotAllowed, match="in doubt"):
+        remote.fetch(row)
+    services.settle(row.pk, "happened", by=None, via="test", result=1)
+    services.settle(edited.pk, "give_up", by=None, via="test")
+
+
+def test_remote_calls_are_told_without_a_turn() -> None:
+    row = remote.ask()
+    out = StringIO()
+
+    with pytest.raises(SystemExit):
+        call_command(
+            "hitl_doctor",
+            "--after-failover",
+            "--since",
+            SINCE.isoformat(),
+            "--dry-run",
+            stdout=out,
+        )
+
+    assert f"WAITING    refund (remote) {row.pk}: waits" in out.getvalue()

@@ -164,7 +164,8 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps(unknown.as_dict()))
             return
+        turn = "" if unknown.turn_id is None else f" of turn {unknown.turn_id}"
         self.stdout.write(
             f"{unknown.what.upper():<10} {unknown.tool} ({unknown.mode}) "
-            f"{unknown.subject_id} of turn {unknown.turn_id}: {unknown.text}"
+            f"{unknown.subject_id}{turn}: {unknown.text}"
         )
