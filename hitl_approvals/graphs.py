@@ -58,7 +58,7 @@ class Graph:
         # The registry tells the same graph, imported twice, from another one by these.
         self.__module__ = self.nodes[0].function.__module__
         self.__qualname__ = ", ".join(
-            f"{one.name}={getattr(one.function, '__qualname__', repr(one.function))}"
+            f"{one.name}={getattr(one.function, '__qualname__', type(one.function))}"
             for one in self.nodes
         )
 

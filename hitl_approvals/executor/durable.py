@@ -55,6 +55,7 @@ class DurableExecutor:
         self.name = name
         self._plain: PlainExecution | None = None
         if store is not None and not isinstance(store, DjangoCheckpointStore):
+            _require_store(store, tools)
             self._plain = PlainExecution(self.graph, store)
             return
         if name is None:
@@ -200,6 +201,23 @@ class DurableExecutor:
         from hitl_approvals.executor.on_rows import RowsExecution
 
         return RowsExecution(self.graph.name)
+
+
+def _require_store(store: Any, tools: Iterable[Any]) -> None:
+    """Refuse what is no store, and what a store cannot honor.
+
+    Raises:
+        HitlConfigurationError: The text says what to do instead.
+    """
+    if isinstance(store, type) or not isinstance(store, CheckpointStore):
+        raise HitlConfigurationError(
+            f"store={store!r} is no checkpoint store: it needs the methods save, load, "
+            "load_by_id, list and delete, as in MemoryCheckpointStore()."
+        )
+    if list(tools):
+        raise HitlConfigurationError(
+            "tools= needs Django's rows, where people decide on calls; leave out store=."
+        )
 
 
 def _given(**options: Any) -> dict[str, Any]:

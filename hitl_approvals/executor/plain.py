@@ -214,19 +214,23 @@ class PlainExecution:
         return last
 
     def _past(self, thread_id: str, checkpoint_id: str | None) -> list[Checkpoint]:
-        """Return a thread's checkpoints up to the one that is forked."""
-        found = self.list_checkpoints(thread_id)
-        if not found:
+        """Return what a fork takes over: the run of its point, up to there."""
+        past: list[Checkpoint] = []
+        for one in self._store.list(thread_id):
+            if one.kind == START:
+                past = []
+            elif one.kind in LISTED:
+                past.append(one)
+            if one.id == checkpoint_id and one.kind in LISTED:
+                return past
+        if not past:
             raise TurnNotFound(f"Thread {thread_id!r} has nothing to fork from.")
-        if checkpoint_id is None:
-            pauses = [one for one in found if one.kind == PAUSE]
-            checkpoint_id = (pauses or found)[-1].id
-        for place, one in enumerate(found, start=1):
-            if one.id == checkpoint_id:
-                return found[:place]
-        raise InterruptNotFound(
-            f"Thread {thread_id!r} has no checkpoint {checkpoint_id!r}."
-        )
+        if checkpoint_id is not None:
+            raise InterruptNotFound(
+                f"Thread {thread_id!r} has no checkpoint {checkpoint_id!r}."
+            )
+        pauses = [place for place, one in enumerate(past) if one.kind == PAUSE]
+        return past[: pauses[-1] + 1] if pauses else past
 
     def _nothing_to_answer(
         self, thread_id: str, interrupt_id: str | None

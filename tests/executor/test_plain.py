@@ -23,6 +23,7 @@ from hitl_approvals import (
 from hitl_approvals.exceptions import (
     AlreadyDecided,
     DecisionNotAllowed,
+    HitlConfigurationError,
     NotInTurn,
     PayloadRejected,
     RunDiverged,
@@ -309,6 +310,17 @@ def test_what_only_the_rows_can_honor_is_refused(store, call):
         call(executor)
 
 
+@pytest.mark.parametrize("odd", [MemoryCheckpointStore, "memory", {}])
+def test_what_is_no_store_is_refused(odd):
+    with pytest.raises(HitlConfigurationError, match="is no checkpoint store"):
+        graph(odd, ("ask", ask))
+
+
+def test_tools_need_the_rows(store):
+    with pytest.raises(HitlConfigurationError, match="tools= needs"):
+        DurableExecutor([("ask", ask)], store=store, tools=[mail])
+
+
 # one thread, several callers
 
 
@@ -395,6 +407,24 @@ def test_a_node_that_swallows_that_it_was_overtaken_writes_nothing(store):
         executor.run("zombie", "t")
 
     assert store.load("t").history == []
+
+
+def test_a_fork_takes_over_the_run_of_its_point_only(store):
+    executor = graph(store, ("ask", ask))
+    executor.run(1, "t")
+    executor.resume("t", "first")
+    executor.run(2, "t")
+    executor.resume("t", "second")
+    first, _done, second, _over = executor.list_checkpoints("t")
+
+    forks = [executor.fork("t", one) for one in (None, first.id, second.id)]
+
+    assert [executor.resume(fork, "x").output for fork in forks] == [
+        [2, "x"],
+        [1, "x"],
+        [2, "x"],
+    ]
+    assert [len(executor.list_checkpoints(fork)) for fork in forks] == [2, 2, 2]
 
 
 # values
