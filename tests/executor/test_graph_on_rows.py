@@ -33,6 +33,7 @@ from hitl_approvals.testing import run_owed
 from hitl_approvals.testing.failpoints import armed
 from tests.support.agents import call
 from tests.support.turns import (
+    PAST,
     begin,
     events,
     make_due,
@@ -327,6 +328,38 @@ def test_a_resume_tells_no_worker_that_would_only_come_first(
     executor.resume(paused.thread_id, "yes")
 
     assert told == []
+
+
+def test_an_answer_whose_process_died_before_the_run_is_run_by_a_worker(graph):
+    executor = graph(("ask", ask))
+    paused = executor.run(1)
+
+    with armed("decide.after_commit", die), pytest.raises(Crash):
+        executor.resume(paused.thread_id, 0)
+
+    with pytest.raises(AlreadyDecided):
+        executor.resume(paused.thread_id, 1)
+    assert run_owed() == ["completed"]
+    assert executor.result(paused.thread_id).output == {"input": 1, "approved": 0}
+
+
+def test_the_sweeper_announces_what_no_resume_came_to_run(graph, settings, monkeypatch):
+    from hitl_approvals import dispatchers
+
+    told = []
+    monkeypatch.setattr(
+        dispatchers, "wake", lambda turn_id: told.append(turn_id) or True
+    )
+    settings.HITL_APPROVALS = {"DISPATCHER": "celery", "HINT_AFTER": 0.001}
+    executor = graph(("ask", ask))
+    paused = executor.run(1)
+    with armed("decide.after_commit", die), pytest.raises(Crash):
+        executor.resume(paused.thread_id, 0)
+    AgentTurn.objects.update(dispatched_at=PAST)
+
+    assert services.sweep().announced == 1
+
+    assert told == [turn_of(paused).pk]
 
 
 # runs that cannot be made, and runs that fail
