@@ -59,6 +59,10 @@ def _where(run: Run) -> str:
     return "this turn" if run.node is None else f"node `{run.node}`"
 
 
+def _asker(run: Run) -> str:
+    return "the agent" if run.node is None else f"node `{run.node}` of the agent"
+
+
 def _answered(run: Run, row: PendingInterrupt) -> Any:
     decided = row.status == InterruptStatus.DECIDED
     if row.decision == DecisionType.RESPOND:
@@ -99,6 +103,10 @@ def _question(
                 DecisionType.RESPOND.value,
                 DecisionType.REJECT.value,
             ],
-            "policy": {"gated": True, "why": "the agent asks a question", "tags": []},
+            "policy": {
+                "gated": True,
+                "why": f"{_asker(run)} asks a question",
+                "tags": [],
+            },
         },
     )

@@ -92,6 +92,7 @@ def test_a_question_waits_in_the_review_queue_and_names_its_node(graph):
     row = only(turn_of(result))
     assert (row.kind, row.status, row.queue_id) == ("question", "pending", "default")
     assert row.context["metadata"] == {"node": "ask"}
+    assert row.policy["why"] == "node `ask` of the agent asks a question"
     assert str(row.pk) == result.interrupt_id
 
 
