@@ -36,7 +36,14 @@ def shown_args(text: str | None, hidden: Collection[str]) -> Any:
 
 
 def shown_context(context: Any, row: PendingInterrupt) -> Any:
-    """Return the context with hidden arguments blanked in the messages' tool calls."""
+    """Return the context with hidden arguments blanked in the messages' tool calls.
+
+    A request of an interrupt store goes without its journal: that holds what earlier
+    calls were given and returned, and only a re-run reads it.
+    """
+    if isinstance(context, dict) and isinstance(context.get("request"), dict):
+        asked = {k: v for k, v in context["request"].items() if k != "journal"}
+        context = {**context, "request": asked}
     if not isinstance(context, dict) or not isinstance(context.get("messages"), list):
         return context
     messages = [_shown_message(message, row) for message in context["messages"]]

@@ -95,6 +95,9 @@ class Asker:
             allowed_decisions=tuple(
                 one for one in self._allowed if allowed is None or one in allowed
             ),
+            fixed=target.fixed,
+            redact=target.redact,
+            check_hint=target.check_hint,
             requested_at=utc_now(),
             journal=tuple(dict(entry) for entry in run.journal.values()),
         )

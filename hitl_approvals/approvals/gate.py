@@ -13,6 +13,7 @@ from asgiref.sync import sync_to_async
 from hitl_approvals import canonical
 from hitl_approvals.approvals import journal
 from hitl_approvals.approvals.asking import Asker, Handler
+from hitl_approvals.approvals.edits import require_untouched
 from hitl_approvals.approvals.outcomes import (
     SUCCEEDED,
     Execution,
@@ -205,7 +206,7 @@ class ApprovalGate:
         key, trip = run.number(self.name, target.name, digest)
         call_id = "" if call.get("id") is None else str(call["id"])
         verdict = None
-        if not run.decided_before(key):
+        if not run.decided_before(key, args, target.args_schema):
             info = CallInfo(
                 tool_name=target.name,
                 description=target.description,
@@ -233,9 +234,9 @@ class ApprovalGate:
             return suspended_result(run.interrupt_id)
         if not _is_gated(asked):
             return (yield from self._enter(run, asked, asked.args))
-        seed = run.take_seed(asked.key)
+        seed = run.take_seed(asked.key, asked.args, asked.target.args_schema)
         if seed is not None:
-            decision, interrupt_id = seed.decision, seed.interrupt_id
+            decision, interrupt_id = seed.decision, seed.request.interrupt_id
         else:
             answer = yield from self._asker.ask(self._request(run, asked), run)
             if isinstance(answer, ToolResult):
@@ -260,6 +261,9 @@ class ApprovalGate:
             try:
                 if isinstance(decision, Edit):
                     args = asked.target.read(decision.args)
+                    require_untouched(
+                        asked.target.name, asked.target.fixed, asked.args, args
+                    )
                 ran = True
                 with inside_gated_call():
                     result = yield from self._enter(run, asked, args, interrupt_id)

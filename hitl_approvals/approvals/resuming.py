@@ -13,6 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from hitl_approvals import canonical
+from hitl_approvals.approvals.edits import require_untouched
 from hitl_approvals.approvals.outcomes import FAILED, SUCCEEDED, Execution
 from hitl_approvals.approvals.performing import perform, step_of
 from hitl_approvals.approvals.runs import (
@@ -132,7 +133,7 @@ def _run_again(
     options: Mapping[str, Any],
 ) -> Steps[Applied]:
     request = claim.taken.request
-    seed = Seed.of(request, ruling)
+    seed = Seed(request, ruling)
     kept, has_input = input_as_json(asked)
     run = Run(
         agent=request.agent,
@@ -299,6 +300,7 @@ def _require_fitting(decision: Decision, request: ApprovalRequest) -> None:
     if not isinstance(decision, Edit):
         return
     args: Any = canonical.loads(canonical.dumps(dict(decision.args)))
+    require_untouched(request.tool_name, request.fixed, request.args, args)
     if request.args_schema is None:
         return
     if errors := validate_against(dict(request.args_schema), args):

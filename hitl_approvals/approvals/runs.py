@@ -37,15 +37,29 @@ class CallKey:
 class Seed:
     """A decision for exactly one call of one run."""
 
-    key: CallKey
-    interrupt_id: str
+    request: ApprovalRequest
     decision: Decision
     used: bool = False
 
-    @classmethod
-    def of(cls, request: ApprovalRequest, decision: Decision) -> Seed:
-        """Return the seed that answers a request."""
-        return cls(key_of(request), request.interrupt_id, decision)
+    @property
+    def key(self) -> CallKey:
+        """Which call it answers."""
+        return key_of(self.request)
+
+    def answers(
+        self, key: CallKey, args: Mapping[str, Any], schema: Mapping[str, Any] | None
+    ) -> bool:
+        """Whether this is the call that was decided, and would run what was shown.
+
+        The tool may have changed since: other defaults or types make the same call of
+        the model another one.
+        """
+        return (
+            not self.used
+            and key == self.key
+            and _same(args, self.request.args)
+            and _same(schema, self.request.args_schema)
+        )
 
 
 @dataclass(slots=True)
@@ -88,13 +102,19 @@ class Run:
         with self._lock:
             return self._agated.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
-    def decided_before(self, key: CallKey) -> bool:
+    def decided_before(
+        self, key: CallKey, args: Mapping[str, Any], schema: Mapping[str, Any] | None
+    ) -> bool:
         """Whether the call was decided: a policy that changed does not undo that."""
-        return key in self.journal or (self.seed is not None and self.seed.key == key)
+        return key in self.journal or (
+            self.seed is not None and self.seed.answers(key, args, schema)
+        )
 
-    def take_seed(self, key: CallKey) -> Seed | None:
+    def take_seed(
+        self, key: CallKey, args: Mapping[str, Any], schema: Mapping[str, Any] | None
+    ) -> Seed | None:
         """Return the decision for this very call, once."""
-        if self.seed is None or self.seed.used or self.seed.key != key:
+        if self.seed is None or not self.seed.answers(key, args, schema):
             return None
         self.seed.used = True
         return self.seed
@@ -139,6 +159,12 @@ def inside_gated_call() -> Iterator[None]:
 def key_of(request: ApprovalRequest) -> CallKey:
     """Return the key of the call that a request is about."""
     return CallKey(request.gate, request.tool_name, request.digest, request.occurrence)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return canonical.dumps(one, max_bytes=None, max_depth=None) == canonical.dumps(
+        other, max_bytes=None, max_depth=None
+    )
 
 
 def journal_of(entries: tuple[Mapping[str, Any], ...]) -> dict[CallKey, dict[str, Any]]:

@@ -39,6 +39,9 @@ class Target:
     tags: tuple[str, ...] = ()
     allowed_decisions: tuple[str, ...] | None = None
     """What the tool's own declaration allows; None if it has none."""
+    fixed: tuple[str, ...] = ()
+    redact: tuple[str, ...] = ()
+    check_hint: str = ""
     clean_errors: tuple[type[Exception], ...] = (ToolFailed, ToolNotStarted)
     """What these say: nothing happened. Of any other exception, nobody knows."""
 
@@ -51,13 +54,16 @@ class Target:
         """
         if isinstance(tool, Tool):
             return cls(
-                tool.name,
-                tool.description,
-                tool.function,
-                tool.signature,
-                tool.tags,
-                tool.allowed_decisions,
-                (*tool.clean_errors, ToolNotStarted),
+                name=tool.name,
+                description=tool.description,
+                function=tool.function,
+                typed=tool.signature,
+                tags=tool.tags,
+                allowed_decisions=tool.allowed_decisions,
+                fixed=tool.fixed,
+                redact=tool.redact,
+                check_hint=tool.check_hint,
+                clean_errors=(*tool.clean_errors, ToolNotStarted),
             )
         if not callable(tool):
             raise TypeError(

@@ -50,6 +50,12 @@ class ApprovalRequest:
     why: str = ""
     """The policy's one sentence on why a person is asked."""
     allowed_decisions: tuple[str, ...] = ALLOWED_DECISIONS
+    fixed: tuple[str, ...] = ()
+    """Names of arguments that an edit must leave alone."""
+    redact: tuple[str, ...] = ()
+    """Names of arguments that are not shown to everybody."""
+    check_hint: str = ""
+    """How a reviewer finds out whether a call in doubt happened."""
     requested_at: str = ""
     """UTC, ISO 8601 with a `Z`."""
     journal: tuple[Mapping[str, Any], ...] = ()
@@ -76,7 +82,7 @@ class ApprovalRequest:
         """
         known = {each.name for each in fields(cls)}
         given = {name: item for name, item in value.items() if name in known}
-        for name in ("tags", "allowed_decisions", "journal"):
+        for name in ("tags", "allowed_decisions", "fixed", "redact", "journal"):
             if name in given:
                 given[name] = tuple(given[name])
         try:

@@ -202,6 +202,9 @@ def _columns(request: ApprovalRequest) -> dict[str, Any]:
         "tags": asked["tags"],
         "why": request.why,
         "allowed_decisions": asked["allowed_decisions"],
+        "fixed": asked["fixed"],
+        "redact": asked["redact"],
+        "check_hint": request.check_hint,
         "context": {
             "asked": asked["original_input"],
             "trip": request.trip,

@@ -682,3 +682,31 @@ def test_a_tool_that_says_that_nothing_happened_says_so_to_the_agent():
 
     assert str(outcome.error) == "declined"
     assert not isinstance(outcome.error, HitlApprovalsError)
+
+
+@tool(name="gate_test_wire", fixed=["to"], redact=["pin"], check_hint="Ask the bank.")
+def wire(to: str, amount: int = 1, pin: str = "") -> str:
+    ran.append((to, amount))
+    return to
+
+
+def test_an_edit_cannot_change_a_fixed_argument():
+    gate = answering(Edit({"to": "mallory", "amount": 2}))
+
+    result = gate.invoke({"args": {"to": "ann"}}, wire)
+
+    assert isinstance(result.error, PayloadRejected)
+    assert "cannot be edited: to" in str(result.error)
+    assert ran == []
+    [request] = gate.asked
+    assert (request.fixed, request.redact, request.check_hint) == (
+        ("to",),
+        ("pin",),
+        "Ask the bank.",
+    )
+    assert (
+        answering(Edit({"to": "ann", "amount": 2}))
+        .invoke({"args": {"to": "ann"}}, wire)
+        .status
+        == "succeeded"
+    )

@@ -25,12 +25,14 @@ from hitl_approvals import (
     resume,
     services,
 )
+from hitl_approvals.api.redaction import shown_context
 from hitl_approvals.exceptions import (
     ReviewerNotAllowed,
     TransitionNotAllowed,
     UnsafeContext,
 )
 from hitl_approvals.models import InterruptEvent, PendingInterrupt
+from tests.approvals.test_gate import wire
 from tests.approvals.test_resume import Bank, together
 from tests.workspace import ROOT
 
@@ -359,3 +361,28 @@ def test_a_run_that_fails_before_the_call_says_that_nothing_was_run(bank):
     row = row_of(waiting)
     assert (row.status, row.outcome_status) == ("resolved", "failed")
     assert bank.paid == []
+
+
+def test_what_earlier_calls_returned_is_not_shown_over_rest(bank):
+    def agent(prompt):
+        return [bank.pay("ann"), bank.pay("ben")]
+
+    first = bank.suspend(agent)
+    second = resume(first, Approve(), store=bank.store, agent=agent)
+    row = row_of(second.next_interrupt_id)
+
+    shown = shown_context(row.context, row)
+
+    assert row.context["request"]["journal"][0]["value"] == "paid ann"
+    assert "journal" not in shown["request"]
+    assert bank.store.load(str(row.pk)).request.journal[0]["value"] == "paid ann"
+
+
+def test_what_a_tool_fixes_and_hides_stands_on_the_row(bank):
+    outcome = bank.gate.execute(
+        lambda prompt: bank.gate.invoke({"args": {"to": "ann", "pin": "1"}}, wire), "go"
+    )
+
+    policy = row_of(outcome.interrupt_id).policy
+
+    assert (policy["fixed"], policy["redact"]) == (["to"], ["pin"])

@@ -28,6 +28,7 @@ from hitl_approvals import (
     resume,
 )
 from hitl_approvals.exceptions import DecisionNotAllowed, PayloadRejected
+from tests.approvals.test_gate import wire
 from tests.workspace import ROOT
 
 
@@ -272,6 +273,56 @@ def test_the_decision_does_not_answer_the_same_call_at_another_gate(store):
     )
 
     assert (outcome.used, paid) == (False, [])
+
+
+def test_a_tool_that_changed_since_it_was_approved_asks_again(store):
+    """The model's call is the same; what would run is not what was shown."""
+    gate = approval(store=store)
+    ran = []
+
+    def before():
+        def pay(to: str, amount: int = 1) -> str:
+            ran.append((to, amount))
+            return to
+
+        return pay
+
+    def after():
+        def pay(to: str, amount: int = 1_000_000) -> str:
+            ran.append((to, amount))
+            return to
+
+        return pay
+
+    waiting = gate.execute(lambda prompt: gate.wrap(before())("ann"), "go")
+
+    outcome = resume(
+        waiting.interrupt_id,
+        Approve(),
+        store=store,
+        agent=lambda prompt: gate.wrap(after())("ann"),
+    )
+
+    assert (outcome.status, outcome.used, ran) == ("suspended", False, [])
+    again = resume(
+        outcome.next_interrupt_id,
+        Approve(),
+        store=store,
+        agent=lambda prompt: gate.wrap(after())("ann"),
+    )
+    assert (again.used, ran) == (True, [("ann", 1_000_000)])
+
+
+def test_an_edit_of_a_fixed_argument_is_refused_before_the_claim(store):
+    gate = approval(store=store)
+    waiting = gate.execute(
+        lambda prompt: gate.invoke({"args": {"to": "ann"}}, wire), "go"
+    )
+
+    with pytest.raises(PayloadRejected, match="cannot be edited: to"):
+        resume(waiting.interrupt_id, Edit({"to": "mallory"}), store=store)
+
+    assert store.load(waiting.interrupt_id).status == "pending"
 
 
 def test_a_decision_that_was_not_used_is_reported_and_gone(bank):
