@@ -135,6 +135,20 @@ class Site:
         args = {"tag": f"call {number}.", "amount": 1}
         return {"id": f"id {number}", "name": f"drawn_{mode}", "args": args}
 
+    def fork(self, turn: Any, number: int) -> None:
+        """Fork a turn at one of its points: by itself, a step or an interrupt."""
+        points: list[Any] = [
+            None,
+            *TurnStep.objects.filter(turn=turn).order_by("position"),
+            *PendingInterrupt.objects.filter(turn=turn).order_by("position", "pk"),
+        ]
+        at = points[number % len(points)]
+        made: list[AgentTurn] = []
+        refused(
+            lambda: made.append(services.fork(turn, at=None if at is None else at.pk))
+        )
+        self.turns += [fork.pk for fork in made]
+
     def run(self, turn: Any, point: str = "") -> str | None:
         """Let a worker take the turn, and perhaps die in it."""
         outcome: str | None = survived(lambda: run_turn(turn), point)

@@ -57,6 +57,8 @@ INTERLUDES = (
     "lease, run, cancel",
     "cancel",
     "cancel, deadline, sweep",
+    "fork",
+    "lease, run, fork",
 )
 """What others do while a call is under way."""
 
@@ -174,6 +176,8 @@ class Machine(RuleBasedStateMachine):
     def act(self, turn, what):
         if what == "cancel":
             refused(lambda: services.cancel(turn, **TRUSTED))
+        elif what == "fork":
+            self.site.fork(turn, 0)
         elif what == "sweep":
             services.sweep()
         elif what == "settle":
@@ -185,6 +189,12 @@ class Machine(RuleBasedStateMachine):
             self.site.run(turn)
         else:
             self.site.jump(what, turn)
+
+    @precondition(lambda self: self.site.open_turns() < 3)
+    @rule(number=NUMBERS, point=st.integers(min_value=0, max_value=9))
+    def fork(self, number, point):
+        """Start anew from some point of any turn, whatever became of it."""
+        self.site.fork(pick(self.site.turns, number), point)
 
     # People decide.
 
