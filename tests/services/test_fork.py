@@ -7,15 +7,27 @@ import uuid
 import pytest
 from django.db import transaction
 
-from hitl_approvals import Edit, Reject, Respond, resume, run_turn, services, start_turn
+from hitl_approvals import (
+    DurableExecutor,
+    Edit,
+    Reject,
+    Respond,
+    resume,
+    run_turn,
+    services,
+    start_turn,
+)
 from hitl_approvals.exceptions import (
     KeyReused,
     PayloadRejected,
     ReviewerNotAllowed,
+    ThreadBusy,
     TransitionNotAllowed,
     TurnNotFound,
 )
 from hitl_approvals.models import AgentTurn, PendingInterrupt, TurnStep
+from hitl_approvals.registry import registry
+from tests.support import agents
 from tests.support.agents import call
 from tests.support.turns import (
     begin,
@@ -523,3 +535,59 @@ def test_a_copy_that_was_changed_is_found_by_verification(world):
     copied.update(decision_digest=digest)
 
     assert found == ["arguments"]
+
+
+def test_a_fork_into_a_thread_follows_the_sites_policy(world, settings):
+    turn = begin([MAIL], thread_id="chat")
+    settings.HITL_APPROVALS = {**settings.HITL_APPROVALS, "THREAD_POLICY": "refuse"}
+    with pytest.raises(ThreadBusy):
+        fork(turn, thread_id="chat")
+    assert (AgentTurn.objects.count(), events(turn)) == (1, [])
+
+    settings.HITL_APPROVALS = {**settings.HITL_APPROVALS, "THREAD_POLICY": "cancel"}
+    forked = fork(turn, thread_id="chat")
+
+    turn.refresh_from_db()
+    assert turn.status == "cancelled"
+    assert events(turn) == ["turn_cancelled", "turn_forked"]
+    assert (forked.status, forked.active_thread) == ("suspended", turn.thread_key)
+    decide_and_resume(forked)
+    assert (forked.status, world.names()) == ("completed", ["mail"])
+
+
+def test_a_graph_is_forked_inside_and_between_its_nodes(world):
+    def pay(given, ctx):
+        message = ctx.call_tool("mail", {"to": given}, id="m")
+        return [message["status"], ctx.interrupt("sure?")]
+
+    def end(given, ctx):
+        ctx.once("end", lambda: world.affect("end", {}))
+        return [*given, ctx.interrupt("last?")]
+
+    graph = DurableExecutor(
+        nodes=[("pay", pay), ("end", end)], name="forked", tools=agents.TOOLS
+    )
+    try:
+        turn = start_turn("forked", "a", run=True)
+        decide_and_resume(turn)
+        decide_and_resume(turn, Respond("yes"))
+        decide_and_resume(turn, Respond("done"))
+        assert turn.output == ["ok", "yes", "done"]
+        _mailed, sure, last = sorted(rows(turn), key=lambda row: row.requested_at)
+        (node, _end) = steps(turn, kind="node")
+
+        inside, between, at_end = fork(turn, sure), fork(turn, node), fork(turn, last)
+
+        assert [row.payload for row in waiting(inside)] == ["sure?"]
+        decide_and_resume(inside, Respond("no"))
+        decide_and_resume(inside, Respond("other"))
+        assert inside.output == ["ok", "no", "other"]
+        assert world.names() == ["mail", "end", "end"]
+        run_on(between)
+        decide_and_resume(between, Respond("between"))
+        assert between.output == ["ok", "yes", "between"]
+        decide_and_resume(at_end, Respond("late"))
+        assert at_end.output == ["ok", "yes", "late"]
+        assert world.names() == ["mail", "end", "end", "end"]
+    finally:
+        registry.agents.pop(graph.name)
