@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hitl_approvals.testing.checkpoint_store_contract import CheckpointStoreContract
+    from hitl_approvals.testing.fake_handler import FakeHandler
     from hitl_approvals.testing.interrupt_store_contract import InterruptStoreContract
     from hitl_approvals.testing.owed import run_owed
     from hitl_approvals.testing.reviewer import SimulatedReviewer
 
 _HOME = {
     "CheckpointStoreContract": "checkpoint_store_contract",
+    "FakeHandler": "fake_handler",
     "InterruptStoreContract": "interrupt_store_contract",
     "SimulatedReviewer": "reviewer",
     "run_owed": "owed",
@@ -23,6 +25,7 @@ _HOME = {
 
 __all__ = [
     "CheckpointStoreContract",
+    "FakeHandler",
     "InterruptStoreContract",
     "SimulatedReviewer",
     "run_owed",
