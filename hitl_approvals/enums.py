@@ -107,6 +107,7 @@ class EventType(TextChoices):
     EXPIRED = "expired", _("expired")
     LAPSED = "lapsed", _("lapsed")
     CONSUMED = "consumed", _("fetched by the agent")
+    GIVEN_BACK = "given_back", _("given back unused by the agent")
     REOPENED = "reopened", _("sent back, the world changed")
     RESOLVED = "resolved", _("resolved")
     CANCELLED = "cancelled", _("cancelled")

@@ -233,6 +233,7 @@ def _template(event: InterruptEvent) -> str:
             "The approval was not used in time and lapsed; back to a person"
         ),
         EventType.CONSUMED: _("Fetched by {who}"),
+        EventType.GIVEN_BACK: _("Given back unused by {who}"),
         EventType.RESOLVED: _("Resolved"),
         EventType.CANCELLED: _("Withdrawn"),
         EventType.IN_DOUBT: _(

@@ -391,6 +391,7 @@ class Migration(migrations.Migration):
                             ("expired", "expired"),
                             ("lapsed", "lapsed"),
                             ("consumed", "fetched by the agent"),
+                            ("given_back", "given back unused by the agent"),
                             ("reopened", "sent back, the world changed"),
                             ("resolved", "resolved"),
                             ("cancelled", "cancelled"),

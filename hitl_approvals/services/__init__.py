@@ -6,6 +6,7 @@ from hitl_approvals.services.consuming import consume
 from hitl_approvals.services.control import cancel, re_review, restart, retry
 from hitl_approvals.services.decisions import decide
 from hitl_approvals.services.forking import fork
+from hitl_approvals.services.giving_back import give_back
 from hitl_approvals.services.outcomes import report_outcome
 from hitl_approvals.services.raising import raise_remote
 from hitl_approvals.services.settlements import settle
@@ -28,6 +29,7 @@ __all__ = [
     "consume",
     "decide",
     "fork",
+    "give_back",
     "raise_remote",
     "re_review",
     "report_outcome",

@@ -83,6 +83,13 @@ class DjangoInterruptStore:
         """
         return self._rows.take(interrupt_id, key=key)
 
+    def release(self, interrupt_id: str, *, key: str) -> None:
+        """Give an approval back that this key has and did not use; else change nothing.
+
+        It can be taken again, by any key, before its `execute_by`.
+        """
+        self._rows.release(interrupt_id, key=key)
+
     def delete(self, interrupt_id: str) -> None:
         """Withdraw a request; one that is over, or was never there, is no error.
 
@@ -147,6 +154,10 @@ class DjangoInterruptStore:
     ) -> InterruptRecord | None:
         """Do what `take` does, in Django's thread for the database."""
         return await sync_to_async(self.take)(interrupt_id, key=key)
+
+    async def arelease(self, interrupt_id: str, *, key: str) -> None:
+        """Do what `release` does, in Django's thread for the database."""
+        await sync_to_async(self.release)(interrupt_id, key=key)
 
     async def adelete(self, interrupt_id: str) -> None:
         """Do what `delete` does, in Django's thread for the database."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -80,6 +81,13 @@ class InterruptRows:
             return None  # Somebody settled what became of it: nothing is left to run.
         # The row may keep a digest of the key; whoever took it needs the key itself.
         return replace(_record(rows.interrupts().get(pk=row.pk)), key=key)
+
+    def release(self, interrupt_id: str, *, key: str) -> None:
+        row = self._open(interrupt_id)
+        if row is None or row.client is None:
+            return
+        with suppress(TransitionNotAllowed):
+            services.give_back(row.pk, client=row.client, key=key)
 
     def delete(self, interrupt_id: str) -> None:
         row = self._open(interrupt_id)

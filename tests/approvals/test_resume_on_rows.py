@@ -20,6 +20,7 @@ from hitl_approvals import (
     Approve,
     DjangoInterruptStore,
     Edit,
+    InterruptSuspended,
     Reject,
     ToolFailed,
     approval,
@@ -39,7 +40,7 @@ DIFFERS = {
     "test_a_run_that_fails_before_the_call_gives_the_claim_back",
     "test_the_bug_of_a_handler_leaves_the_resume_and_keeps_the_approval",
 }
-"""A claim on a row is not given back: the row says that nothing was run, and is over."""
+"""A claim that is given back leaves the row decided; the other stores know no decision."""
 
 for _name, _test in vars(test_resume).items():
     if _name.startswith("test_") and _name not in DIFFERS:
@@ -145,7 +146,7 @@ def test_a_tool_that_failed_cleanly_and_one_that_did_not_are_told_apart(store):
         assert row_of(waiting).status == status, tool
 
 
-def test_a_run_that_fails_before_the_call_is_told_and_nothing_is_in_doubt(bank):  # noqa: F811
+def test_a_run_that_fails_before_the_call_gives_the_approval_back(bank):  # noqa: F811
     broken = []
 
     def agent(prompt):
@@ -159,10 +160,34 @@ def test_a_run_that_fails_before_the_call_is_told_and_nothing_is_in_doubt(bank):
     outcome = resume(waiting, Approve(), store=bank.store, agent=agent)
 
     assert (outcome.status, outcome.used) == ("failed", False)
-    row = row_of(waiting)
-    assert (row.status, row.outcome_status) == ("resolved", "failed")
-    assert "before it asked for this call again" in row.outcome["error"]
-    assert bank.paid == []
+    left = bank.store.load(waiting)
+    assert (left.status, left.decision, left.key) == ("decided", Approve(), None)
+    assert remote.kinds(row_of(waiting))[-1] == "given_back"
+    broken.clear()
+    outcome = resume(waiting, None, store=bank.store, agent=agent)
+    assert (outcome.status, bank.paid) == ("completed", [("ann", 1)])
+
+
+def test_the_bug_of_a_handler_gives_the_approval_back_too(store):
+    def handler(request):
+        if request.args["to"] == "ben":
+            raise InterruptSuspended(request.interrupt_id)
+
+    bank = Bank(store, handler=handler)  # noqa: F811
+
+    def agent(prompt):
+        if prompt == "both":
+            bank.pay("ann")
+        return bank.pay("ben")
+
+    waiting = bank.suspend(agent)
+
+    with pytest.raises(TypeError, match="returned None"):
+        resume(waiting, Approve(), store=store, agent=agent, input="both")
+
+    assert store.load(waiting).status == "decided"
+    resume(waiting, None, store=store, agent=agent)
+    assert bank.paid == [("ben", 1)]
 
 
 def test_apply_only_leaves_the_report_to_whoever_drives_the_turn(bank):  # noqa: F811

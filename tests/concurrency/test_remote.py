@@ -33,10 +33,13 @@ ROUNDS = int(os.environ.get("HITL_RACE_ROUNDS", "1"))
 MEETINGS: dict[str, tuple[str, ...]] = {
     "ask": ("approve", "reject", "expire", "withdraw", "fetch"),
     "approved": ("fetch", "fetch too", "withdraw", "lapse"),
-    "fetched": ("succeeded", "failed", "unknown", "overdue", "withdraw", "fetch"),
+    "fetched": (
+        *("succeeded", "failed", "unknown", "overdue", "withdraw", "fetch"),
+        *("fetch too", "give back"),
+    ),
     "in_doubt": ("succeeded", "happened", "give up", "overdue"),
 }
-ONCE = {"consumed", "resolved", "cancelled", "in_doubt", "approved", "expired"}
+ONCE = {"given_back", "resolved", "cancelled", "in_doubt", "approved", "expired"}
 """Of each of these events a request has one at most."""
 
 
@@ -55,6 +58,7 @@ def _verbs(row: PendingInterrupt) -> dict[str, Callable[[], Any]]:
         "succeeded": partial(remote.report, row, "succeeded"),
         "failed": partial(remote.report, row, "failed"),
         "unknown": partial(remote.report, row, "unknown"),
+        "give back": partial(remote.give_back, row),
         "happened": partial(settle, "happened", result=1),
         "give up": partial(settle, "give_up"),
     }
@@ -93,6 +97,7 @@ def test_two_that_meet_on_a_request_lose_nothing_and_double_nothing(
         assert_invariants()
         counted = Counter(remote.kinds(row))
         assert all(counted[kind] <= 1 for kind in ONCE), counted
+        assert counted["consumed"] - counted["given_back"] <= 1
         fetched = {
             result.status
             for result in results

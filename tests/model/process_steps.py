@@ -89,6 +89,7 @@ WITHOUT_POINT: dict[str, str] = {
     remote.OUTCOME_DUE: _ONE_COMMIT,
     remote.CONSUMES: _ONE_COMMIT,
     remote.CONSUMES_REFUSAL: _ONE_COMMIT,
+    remote.GIVES_BACK: _ONE_COMMIT,
     remote.REPORTS: _ONE_COMMIT,
     remote.REPORTS_UNKNOWN: _ONE_COMMIT,
     remote.REPORTS_LATE: _ONE_COMMIT,

@@ -49,6 +49,7 @@ CONSUMES_REFUSAL = "consumes a refusal"
 ANSWER_LOST = "consumes the decision, the answer is lost"
 REPEATS_KEY = "asks again with its key"
 ACTS_REMOTELY = "acts"
+GIVES_BACK = "gives back what it did not act on"
 CANNOT_TELL = "cannot tell whether it acted"
 REPORTS = "reports the outcome"
 REPORTS_UNKNOWN = "reports that it does not know"
@@ -70,6 +71,7 @@ LABELS = (
     ANSWER_LOST,
     REPEATS_KEY,
     ACTS_REMOTELY,
+    GIVES_BACK,
     CANNOT_TELL,
     REPORTS,
     REPORTS_UNKNOWN,
@@ -97,6 +99,7 @@ GUARDS = {
     "consume_asks_first": "a decision is consumed by one key",
     "consume_asks_time": "an approval is consumed before `execute_by`",
     "report_asks_decided": "a report finds its interrupt decided",
+    "unused_given_back": "a process gives back only what it did not act on",
     "settled_ends": "a doubt of a remote call never runs again",
 }
 
@@ -260,12 +263,22 @@ class RemoteModel:
             after = _client(row, number, at if mine else IDLE, key if mine else 0)
             yield Move(SYSTEM, REPEATS_KEY, who, after)
         elif phase == MAY_ACT:
+            yield from self._given_back(row, number, key)
             acted = _client(row, number, ACTED, key)._replace(effects=row.effects + 1)
             yield Move(SYSTEM, ACTS_REMOTELY, who, acted)
             for after in (acted, _client(row, number, ACTED, key)):
                 yield Move(TROUBLE, CANNOT_TELL, who, after)
         else:
             yield from self._reported(row, number, key)
+            if self._lacks("unused_given_back"):
+                yield from self._given_back(row, number, key)
+
+    def _given_back(self, row: Row, number: int, key: int) -> Iterator[Move[Row]]:
+        # While there is a key left to fetch it with: the model has few of them.
+        another = row.next_key <= MOST_KEYS
+        if row.status == DECIDED and row.key == key and another:
+            after = _client(row, number, IDLE, 0)._replace(key=0)
+            yield Move(TROUBLE, GIVES_BACK, f"client {number}", after)
 
     def _reported(self, row: Row, number: int, key: int) -> Iterator[Move[Row]]:
         who = f"client {number}"
@@ -297,5 +310,6 @@ MUTANTS = {
     "consume_asks_time": IN_TIME_REMOTE,
     "report_asks_decided": ONE_RESOLUTION,
     "settled_ends": NOTHING_HIDDEN,
+    "unused_given_back": NOTHING_HIDDEN,
 }
 """Guards left out, and the promise that breaks then."""

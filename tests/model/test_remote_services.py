@@ -20,7 +20,15 @@ from hitl_approvals.models import DbNow, PendingInterrupt
 from hitl_approvals.services import decisions, overdue, remote_failover
 from tests.model import remote
 from tests.model.remote import RemoteModel, Row
-from tests.support.remote import ask, decided, fetch, pass_time, report, withdraw
+from tests.support.remote import (
+    ask,
+    decided,
+    fetch,
+    give_back,
+    pass_time,
+    report,
+    withdraw,
+)
 
 
 class View(NamedTuple):
@@ -104,6 +112,8 @@ VERBS: dict[str, tuple[set[str], Callable[[PendingInterrupt], Any]]] = {
         fetch,
     ),
     "fetch with another key": (set(), lambda row: fetch(row, key="another")),
+    "give back": ({remote.GIVES_BACK}, give_back),
+    "give back under another key": (set(), lambda row: give_back(row, key="another")),
     "report": ({remote.REPORTS, remote.REPORTS_LATE}, report),
     "report not knowing": (
         {remote.REPORTS_UNKNOWN},

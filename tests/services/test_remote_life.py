@@ -36,6 +36,7 @@ from tests.support.remote import (
     fetch,
     fetched,
     fresh,
+    give_back,
     in_doubt,
     kinds,
     pass_time,
@@ -535,3 +536,56 @@ def test_it_can_never_run_again_and_nobody_without_the_right_settles(make_user):
 
 
 RIGHTS = ("view_pendinginterrupt", "settle_pendinginterrupt")
+
+
+# give back
+
+
+def test_an_unused_approval_is_given_back_and_fetched_by_another():
+    row = fetched(key="a")
+
+    give_back(row, key="a", reason="no model")
+
+    row = fresh(row)
+    assert (row.status, row.consumed_at, row.consume_key, row.outcome_due) == (
+        "decided",
+        None,
+        None,
+        None,
+    )
+    assert kinds(row) == ["raised", "approved", "consumed", "given_back"]
+    assert events(row)[-1].detail == {"reason": "no model"}
+    with pytest.raises(TransitionNotAllowed):
+        report(row, key="a")
+    assert not fetch(row, key="b").replayed
+    with pytest.raises(AlreadyConsumed):
+        give_back(row, key="a")
+    report(row, key="b")
+    assert kinds(row)[-2:] == ["consumed", "resolved"]
+
+
+def test_what_was_given_back_too_late_lapses_like_any_other():
+    row = fetched()
+    pass_time(row, "execute_by")
+
+    give_back(row)
+
+    with pytest.raises(InterruptExpired):
+        fetch(row, key="b")
+    assert services.sweep().lapsed == 1
+
+
+def test_what_may_have_run_is_not_given_back():
+    row = in_doubt()
+    refused = decided(ask(), Reject("no"))
+    fetch(refused)
+
+    for one in (row, refused):
+        with pytest.raises(TransitionNotAllowed, match="nothing to give back"):
+            give_back(one)
+    with pytest.raises(TransitionNotAllowed, match="Nobody fetched"):
+        give_back(approved())
+    with pytest.raises(InterruptNotFound):
+        give_back(fetched(), client=a_client("other"))
+
+    assert fresh(row).status == "in_doubt"

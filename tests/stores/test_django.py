@@ -37,7 +37,11 @@ from hitl_approvals.exceptions import (
 )
 from hitl_approvals.models import AgentClient, DbNow, PendingInterrupt
 from hitl_approvals.services import clients
-from hitl_approvals.stores.base import InterruptStore, RecordingStore
+from hitl_approvals.stores.base import (
+    InterruptStore,
+    RecordingStore,
+    ReleasingStore,
+)
 from hitl_approvals.testing import InterruptStoreContract
 from hitl_approvals.testing.interrupt_store_harness import a_record, ids_of, new_id
 from tests.support import remote
@@ -102,9 +106,9 @@ def taken(store, *, key="k", **changes):
     return record
 
 
-def test_it_is_both_kinds_of_store(store):
-    assert isinstance(store, InterruptStore)
-    assert isinstance(store, RecordingStore)
+def test_it_is_every_kind_of_store(store):
+    for kind in (InterruptStore, RecordingStore, ReleasingStore):
+        assert isinstance(store, kind)
 
 
 # ids and rows
@@ -375,6 +379,26 @@ def test_what_was_settled_is_not_given_again_even_to_its_key(store):
     services.settle(row_of(record).pk, "happened", by=None, via="test", result=1)
 
     assert store.take(record.interrupt_id, key="k") is None
+
+
+# release
+
+
+def test_an_unused_approval_is_released_by_its_key_only(store):
+    record = taken(store)
+
+    store.release(record.interrupt_id, key="other")
+    assert store.load(record.interrupt_id).status == "taken"
+    store.release(record.interrupt_id, key="k")
+
+    left = store.load(record.interrupt_id)
+    assert (left.status, left.decision, left.key) == ("decided", Approve(), None)
+    assert store.take(record.interrupt_id, key="other").status == "taken"
+    for done in (record.interrupt_id, new_id()):
+        store.release(done, key="k")
+    store.report(record.interrupt_id, key="other", status="unknown")
+    store.release(record.interrupt_id, key="other")
+    assert row_of(record).status == "in_doubt"
 
 
 # delete

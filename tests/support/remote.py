@@ -90,6 +90,11 @@ def report(
     )
 
 
+def give_back(row: PendingInterrupt, *, key: str = "k", **changes: Any) -> None:
+    client = changes.pop("client", row.client)
+    services.give_back(row.pk, client=client, key=key, **changes)
+
+
 def withdraw(row: PendingInterrupt, **changes: Any) -> PendingInterrupt:
     return services.withdraw(row.pk, **{"client": row.client, **changes})
 
