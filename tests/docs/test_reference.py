@@ -11,6 +11,10 @@ from typing import get_overloads
 
 import hitl_approvals
 from hitl_approvals import (
+    AsyncGraphContext,
+    AsyncTurn,
+    GraphContext,
+    Turn,
     checks,
     exceptions,
     permissions,
@@ -23,6 +27,7 @@ from hitl_approvals.api.errors import status_of
 from hitl_approvals.conf import DEFAULTS
 from hitl_approvals.enums import EventType, ToolMode
 from hitl_approvals.exceptions import HitlApprovalsError
+from hitl_approvals.registry import Tool
 from tests.docs.blocks import DOCS
 from tests.docs.tables import Table, code, tables_of
 
@@ -86,6 +91,16 @@ def test_every_public_name_is_documented() -> None:
     assert _names(tables["hitl_approvals"]) == set(hitl_approvals.__all__)
     assert _names(tables["hitl_approvals.services"]) == set(services.__all__)
     assert _names(tables["hitl_approvals.testing"]) == set(testing.__all__)
+
+
+def test_every_verb_of_a_turn_and_a_tool_is_documented() -> None:
+    tables = tables_of(REFERENCE / "python.md")
+    tool_attributes = {"request", "arequest", "unguarded"}
+
+    assert _names(tables["Turn"]) == _public(Turn)
+    assert _names(tables["Tool"]) == tool_attributes <= _public(Tool)
+    for context in (AsyncTurn, GraphContext, AsyncGraphContext):
+        assert _public(Turn) <= _public(context), context
 
 
 def test_documented_signatures_take_what_the_functions_take() -> None:
@@ -216,3 +231,7 @@ def _parameters(inside: str) -> list[str]:
 
 def _real(function: Callable[..., object]) -> list[str]:
     return list(inspect.signature(function).parameters)
+
+
+def _public(kind: type) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
