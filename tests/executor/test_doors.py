@@ -144,31 +144,41 @@ def reach(turn: AgentTurn, status: str) -> None:
         time.sleep(0.05)
 
 
+def answer_by_services(interrupt_id: str, boss: User) -> None:
+    services.decide(interrupt_id, Respond(0), by=None, via="test")
+
+
+def answer_over_rest(interrupt_id: str, boss: User) -> None:
+    client = APIClient()
+    client.force_authenticate(boss)
+    url = f"/api/interrupts/{interrupt_id}/respond/"
+    answer = client.post(url, {"value": 0}, format="json")
+    assert answer.status_code == 200, answer.content
+
+
 @pytest.mark.e2e
-@pytest.mark.parametrize("door", ["services", "rest"])
-def test_a_real_worker_goes_on_with_a_graph_that_was_answered(
-    door: str, boss: User, worker_environment: dict[str, str], tmp_path: Path
+def test_a_real_worker_goes_on_with_graphs_that_were_answered(
+    boss: User, worker_environment: dict[str, str], tmp_path: Path
 ) -> None:
-    effects = tmp_path / "effects"
-    paused = executor.run({"effects": str(effects)})
-    turn = AgentTurn.objects.get(thread_id=paused.thread_id)
-    assert noted(effects) == [f"prepare:{os.getpid()}"]
+    doors = [answer_by_services, answer_over_rest]
+    effects = [tmp_path / door.__name__ for door in doors]
+    paused = [executor.run({"effects": str(path)}) for path in effects]
+    turns = [AgentTurn.objects.get(thread_id=one.thread_id) for one in paused]
+    here = str(os.getpid())
+    assert [noted(path) for path in effects] == [[f"prepare:{here}"]] * 2
 
     with worker(worker_environment, tmp_path / "worker.log"):
-        if door == "services":
-            services.decide(paused.interrupt_id, Respond(0), by=None, via="test")
-        else:
-            client = APIClient()
-            client.force_authenticate(boss)
-            url = f"/api/interrupts/{paused.interrupt_id}/respond/"
-            answer = client.post(url, {"value": 0}, format="json")
-            assert answer.status_code == 200, answer.content
-        reach(turn, "completed")
+        for door, one in zip(doors, paused, strict=True):
+            door(one.interrupt_id, boss)
+        for turn in turns:
+            reach(turn, "completed")
 
-    assert executor.result(paused.thread_id).output == [0, ["ask", "prepare"]]
-    prepared, finished = noted(effects)
-    assert prepared == f"prepare:{os.getpid()}"
-    assert finished.startswith("finish:")
-    assert finished != f"finish:{os.getpid()}"
-    nodes = TurnStep.objects.filter(turn=turn, kind="node")
-    assert sorted(one.name for one in nodes) == ["ask", "finish", "prepare"]
+    for path, turn in zip(effects, turns, strict=True):
+        result = executor.result(turn.thread_id)
+        assert result.output == [0, ["ask", "prepare"]]
+        prepared, finished = noted(path)
+        assert prepared == f"prepare:{here}"
+        assert finished.startswith("finish:")
+        assert finished != f"finish:{here}"
+        nodes = TurnStep.objects.filter(turn=turn, kind="node")
+        assert sorted(one.name for one in nodes) == ["ask", "finish", "prepare"]

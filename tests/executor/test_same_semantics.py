@@ -128,7 +128,7 @@ class Play:
         ]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_rows_and_stores_agree(seed: int, settings: Any) -> None:
     settings.HITL_APPROVALS = {**settings.HITL_APPROVALS, "MAX_ATTEMPTS": 50}
     rows = Play(seed, DjangoCheckpointStore())
