@@ -164,8 +164,11 @@ class Asker:
             except Exception as error:  # noqa: BLE001  the store's; the call must not run
                 run.broken = error
                 return failed_result(error, interrupt_id)
-        run.interrupt_id = interrupt_id
-        return suspended_result(interrupt_id)
+        waits_for = run.suspend(interrupt_id)
+        if waits_for != interrupt_id and self._store is not None:
+            # A task and a thread of one run asked at once; this one is asked again later.
+            yield of_store(self._store, "delete", interrupt_id)
+        return suspended_result(waits_for)
 
 
 def utc_now() -> str:

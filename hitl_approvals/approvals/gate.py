@@ -33,6 +33,7 @@ from hitl_approvals.approvals.runs import (
 )
 from hitl_approvals.approvals.steps import Step, Steps, adrive, drive
 from hitl_approvals.approvals.targets import Target
+from hitl_approvals.callshape import read_shape
 from hitl_approvals.decisions import Decision, Edit, Reject
 from hitl_approvals.exceptions import (
     ApprovalRejected,
@@ -83,7 +84,9 @@ class ApprovalGate:
         """Run one call through the gate.
 
         Args:
-            call: `{"args"}`, and what else a model's call has: `id`, `name`.
+            call: What the model sent: `{"id", "name", "args"}` with arguments as an
+                object or as JSON text, or OpenAI's nesting. Only the arguments are
+                needed.
             tool: One of our tools, or a function.
 
         Returns:
@@ -193,7 +196,7 @@ class ApprovalGate:
     def _read(self, run: Run, call: Mapping[str, Any], tool: Any) -> Asked | ToolResult:
         """Read a call, and ask the policy about it unless it was decided before."""
         target = Target.of(tool)
-        given = call.get("args", {})
+        call_id, _name, given = read_shape(call)
         try:
             if isinstance(given, (str, bytes)):
                 given = canonical.loads(given or "{}")
@@ -204,7 +207,6 @@ class ApprovalGate:
         except PayloadRejected as error:
             return failed_result(error)
         key, trip = run.number(self.name, target.name, digest)
-        call_id = "" if call.get("id") is None else str(call["id"])
         verdict = None
         if not run.decided_before(key, args, target.args_schema):
             info = CallInfo(
@@ -285,9 +287,7 @@ class ApprovalGate:
             value = yield Step(asked.target.function, positional, named)
         except InterruptSuspended as suspended:
             # A free tool whose own calls wait: an agent as a tool.
-            waits_for = str(suspended.interrupt_id)
-            run.interrupt_id = run.interrupt_id or waits_for
-            return suspended_result(waits_for)
+            return suspended_result(run.suspend(str(suspended.interrupt_id)))
         except Exception as error:
             if run.bug is not None:
                 raise

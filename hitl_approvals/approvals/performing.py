@@ -27,7 +27,7 @@ def perform(
         output = yield step
     except InterruptSuspended as suspended:
         # From a thread that did not know of the run, perhaps.
-        run.interrupt_id = run.interrupt_id or str(suspended.interrupt_id)
+        run.suspend(str(suspended.interrupt_id))
     except Exception as raised:  # noqa: BLE001  the agent's; it is an outcome
         error = raised
     if run.bug is not None:

@@ -97,6 +97,12 @@ class Run:
             occurrence = self._occurrences[gate, tool, digest]
         return CallKey(gate, tool, digest, occurrence), trip
 
+    def suspend(self, interrupt_id: str) -> str:
+        """Stop at an interrupt, unless another one was first; return what it waits for."""
+        with self._lock:
+            self.interrupt_id = self.interrupt_id or interrupt_id
+            return self.interrupt_id
+
     def agated(self) -> asyncio.Lock:
         """Return the lock that tasks of this event loop hold for a gated call."""
         with self._lock:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from django.db import Error as DatabaseProblem
 
 from hitl_approvals import canonical, results
+from hitl_approvals.callshape import read_shape
 from hitl_approvals.enums import (
     InterruptKind,
     OutcomeStatus,
@@ -31,7 +32,6 @@ from hitl_approvals.gate.calls import (
     call_key,
     judge,
     read_args,
-    read_shape,
     request_for,
 )
 from hitl_approvals.gate.perform import Open, answer

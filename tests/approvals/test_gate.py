@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
@@ -710,3 +711,48 @@ def test_an_edit_cannot_change_a_fixed_argument():
         .status
         == "succeeded"
     )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"id": 7, "name": "wire", "args": {"to": "ann"}},
+        {"id": 7, "function": {"name": "wire", "arguments": '{"to": "ann"}'}},
+    ],
+    ids=["ours", "nested"],
+)
+def test_a_call_may_have_the_shape_of_a_models(call):
+    gate = answering(Approve())
+
+    assert gate.invoke(call, wire).value == "ann"
+    assert gate.asked[0].tool_call_id == "7"
+
+
+@pytest.mark.parametrize("call", [None, "wire", [], {"args": None}])
+def test_what_is_no_call_is_a_failed_result(call):
+    gate = answering(Approve())
+
+    assert isinstance(gate.invoke(call, wire).error, PayloadRejected)
+    assert gate.asked == []
+
+
+def test_a_thread_and_a_task_that_ask_at_once_leave_one_question():
+    store = MemoryInterruptStore()
+    both = threading.Barrier(2)
+
+    def handler(request):
+        both.wait(timeout=30)
+        raise InterruptSuspended(request.interrupt_id)
+
+    gate = approval(handler=handler, store=store)
+
+    async def agent(prompt):
+        return await asyncio.gather(
+            asyncio.to_thread(gate.invoke, {"args": {"a": 1}}, plain),
+            gate.ainvoke({"args": {"a": 2}}, plain),
+        )
+
+    outcome = asyncio.run(gate.aexecute(agent, "go"))
+
+    assert [one.interrupt_id for one in store.list()] == [outcome.interrupt_id]
+    assert ran == []

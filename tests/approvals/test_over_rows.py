@@ -346,23 +346,6 @@ def test_one_gate_serves_the_queue_beside_a_handler(bank):
     assert row_of(waiting.interrupt_id).status == "pending"
 
 
-def test_a_run_that_fails_before_the_call_says_that_nothing_was_run(bank):
-    def agent(prompt):
-        if bank.store.list():
-            raise ConnectionError("no model")
-        return bank.pay("ann")
-
-    waiting = bank.suspend(agent)
-    decide(waiting, Approve())
-
-    outcome = resume(waiting, None, store=bank.store, agent=agent)
-
-    assert (outcome.status, outcome.used) == ("failed", False)
-    row = row_of(waiting)
-    assert (row.status, row.outcome_status) == ("resolved", "failed")
-    assert bank.paid == []
-
-
 def test_what_earlier_calls_returned_is_not_shown_over_rest(bank):
     def agent(prompt):
         return [bank.pay("ann"), bank.pay("ben")]

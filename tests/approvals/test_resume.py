@@ -749,6 +749,54 @@ def test_a_store_of_ones_own_without_release_keeps_the_claim_visible():
     assert [one.status for one in store.list()] == ["taken"]
 
 
+def test_a_recording_store_without_release_is_told_that_nothing_was_run():
+    told = []
+
+    class Recording:
+        """Records decisions and outcomes, and cannot take a claim back."""
+
+        def __init__(self):
+            self._inner = MemoryInterruptStore()
+
+        def __getattr__(self, name):
+            if "release" in name:
+                raise AttributeError(name)
+            return getattr(self._inner, name)
+
+        def decide(self, interrupt_id, decision, *, by=None, via="python"):
+            told.append(("decide", decision.type, by, via))
+
+        def report(self, interrupt_id, *, key, status, outcome=None):
+            assert self.load(interrupt_id).key == key
+            told.append(("report", status, outcome))
+            self.delete(interrupt_id)
+
+        async def adecide(self, *args, **options):
+            self.decide(*args, **options)
+
+        async def areport(self, *args, **options):
+            self.report(*args, **options)
+
+    bank = Bank(Recording())
+
+    def broken(prompt):
+        raise ConnectionError("no model")
+
+    first = bank.suspend(lambda prompt: bank.pay("ann"))
+    failed = resume(first, Approve(), store=bank.store, agent=broken, via="slack")
+    second = bank.suspend(lambda prompt: bank.pay("ben"))
+    resume(second, Approve(), store=bank.store, agent=lambda prompt: bank.pay("ben"))
+
+    assert (failed.status, failed.used) == ("failed", False)
+    error = "The agent failed before it asked for this call again."
+    assert told == [
+        ("decide", "approve", None, "slack"),
+        ("report", "failed", {"error": error}),
+        ("decide", "approve", None, "python"),
+        ("report", "succeeded", "paid ben"),
+    ]
+
+
 def test_a_record_that_a_handler_saved_by_hand_is_resumed_like_any(store):
     bank = Bank(store)
 
