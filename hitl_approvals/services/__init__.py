@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hitl_approvals.services.clients import ensure_client
 from hitl_approvals.services.consuming import consume
 from hitl_approvals.services.control import cancel, re_review, restart, retry
 from hitl_approvals.services.decisions import decide
@@ -28,6 +29,7 @@ __all__ = [
     "cancel",
     "consume",
     "decide",
+    "ensure_client",
     "fork",
     "give_back",
     "raise_remote",

@@ -16,7 +16,7 @@ MAX_NAME = 100
 """What the column holds."""
 
 
-def ensure(name: str) -> AgentClient:
+def ensure_client(name: str) -> AgentClient:
     """Return the client of that name; made without a usable token if it is missing.
 
     Raises:

@@ -46,7 +46,7 @@ class InterruptRows:
         self._options = options
 
     def save(self, record: InterruptRecord) -> None:
-        client = clients.ensure(self._client)
+        client = clients.ensure_client(self._client)
         if self._is_kept(client, record):
             return
         try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from tests.api import scenes
 from tests.support import remote
@@ -114,3 +116,17 @@ def test_a_review_of_a_turn_that_it_has_not_is_not_found(client_of):
     answer = client_of("superuser").post(scenes.url(row, "re-review"))
 
     assert answer.status_code == 404
+
+
+def test_a_list_of_them_takes_no_more_queries_than_one(reviewer):
+    remote.ask()
+    reviewer.get(scenes.LIST)  # the rights of the person are kept from then on
+    with CaptureQueriesContext(connection) as one:
+        reviewer.get(scenes.LIST)
+    for number in range(5):
+        remote.ask(remote.a_client(f"client {number}"))
+
+    with CaptureQueriesContext(connection) as many:
+        assert len(reviewer.get(scenes.LIST).json()["results"]) == 6
+
+    assert len(many) == len(one)

@@ -186,7 +186,7 @@ def test_of_two_requests_under_one_ref_one_is_refused() -> None:
 
 def test_a_client_that_is_needed_many_times_at_once_is_made_once() -> None:
     for number in range(4):
-        ensure = partial(clients.ensure, f"shop-{number}")
+        ensure = partial(clients.ensure_client, f"shop-{number}")
 
         results = together(ensure, ensure, ensure, ensure)
 

@@ -241,11 +241,11 @@ def test_a_refusal_leaves_the_callers_transaction_usable():
 
 
 def test_a_client_is_made_once_and_no_token_opens_it():
-    made = clients.ensure("shop")
+    made = clients.ensure_client("shop")
 
-    assert clients.ensure("shop") == made
+    assert clients.ensure_client("shop") == made
     assert made.token_digest.startswith("!")
-    assert clients.ensure("other").token_digest != made.token_digest
+    assert clients.ensure_client("other").token_digest != made.token_digest
     for name in ("", "n" * 101, "a\x00"):
         with pytest.raises(PayloadRejected):
-            clients.ensure(name)
+            clients.ensure_client(name)

@@ -170,7 +170,7 @@ def test_a_uuid_that_another_row_has_is_a_conflict():
 
 
 def test_what_the_client_asks_without_a_store_is_none_of_the_stores(store):
-    client = clients.ensure("interrupt-store")
+    client = clients.ensure_client("interrupt-store")
     row = remote.ask(client, ref="by hand")
 
     assert store.load("by hand") is None

@@ -27,7 +27,7 @@ _refs = count(1)
 
 
 def a_client(name: str = "billing") -> AgentClient:
-    return clients.ensure(name)
+    return clients.ensure_client(name)
 
 
 def ask(client: AgentClient | None = None, **changes: Any) -> PendingInterrupt:
