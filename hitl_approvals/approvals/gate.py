@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import wraps
@@ -31,7 +30,7 @@ from hitl_approvals.approvals.runs import (
     is_inside_gated_call,
     running,
 )
-from hitl_approvals.approvals.steps import Step, Steps, adrive, drive
+from hitl_approvals.approvals.steps import Step, Steps, adrive, drive, is_async
 from hitl_approvals.approvals.targets import Target
 from hitl_approvals.callshape import read_shape
 from hitl_approvals.decisions import Decision, Edit, Reject
@@ -143,7 +142,7 @@ class ApprovalGate:
             call = {"name": target.name, "args": target.named(args, options)}
             return (await self.ainvoke(call, tool)).unwrap()
 
-        return agated if inspect.iscoroutinefunction(target.function) else gated
+        return agated if is_async(target.function) else gated
 
     def execute(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,12 +51,7 @@ def step_of(agent: Any, given: Any, options: Mapping[str, Any]) -> Step:
         TypeError: It is no agent.
     """
     if callable(agent):
-        function = agent
-        if not inspect.isroutine(agent) and inspect.iscoroutinefunction(
-            getattr(agent, "__call__", None)  # noqa: B004  to see whether it is async
-        ):
-            function = agent.__call__
-        return Step(function, (given,), dict(options))
+        return Step(agent, (given,), dict(options))
     for name in ("execute", "run"):
         verb = getattr(agent, name, None)
         if callable(verb):

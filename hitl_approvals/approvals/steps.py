@@ -34,10 +34,16 @@ class Step:
         if self.native is not None:
             return await self.native(*self.args, **self.options)
         function = self.function
-        if not inspect.iscoroutinefunction(function):
+        if not is_async(function):
             function = sync_to_async(function)
         result = await function(*self.args, **self.options)
         return await result if inspect.isawaitable(result) else result
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether a function, or an object that is called like one, has to be awaited."""
+    called = getattr(function, "__call__", None)  # noqa: B004  its own, to look at it
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
 
 
 Steps: TypeAlias = Generator[Step, Any, T]

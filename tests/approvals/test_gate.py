@@ -756,3 +756,23 @@ def test_a_thread_and_a_task_that_ask_at_once_leave_one_question():
 
     assert [one.interrupt_id for one in store.list()] == [outcome.interrupt_id]
     assert ran == []
+
+
+def test_handlers_tools_and_agents_may_be_objects_that_are_awaited():
+    class Awaited:
+        def __init__(self, answer):
+            self.answer = answer
+
+        async def __call__(self, *args):
+            await asyncio.sleep(0)
+            return (
+                await self.answer() if inspect.isroutine(self.answer) else self.answer
+            )
+
+    gate = approval(handler=Awaited(Approve()))
+    guarded = gate.wrap(Awaited("ran"))
+
+    outcome = asyncio.run(gate.aexecute(Awaited(guarded), "go"))
+
+    assert outcome.output == "ran"
+    assert gate.execute(Awaited(Awaited("plain").__call__), "go").output == "plain"

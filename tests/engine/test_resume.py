@@ -27,6 +27,7 @@ from hitl_approvals.exceptions import (
     UnsafeContext,
 )
 from hitl_approvals.models import AgentTurn, PendingInterrupt
+from tests.concurrency.meeting import together
 from tests.support.agents import call
 from tests.support.remote import ask
 from tests.support.turns import begin, events, full_events, only, rows, waiting
@@ -279,3 +280,19 @@ def test_no_worker_sees_the_decision_without_the_change(direct, monkeypatch):
     run_turn(turn.pk)
 
     assert seen[-1][0] == "changed"
+
+
+@pytest.mark.concurrency
+@pytest.mark.parametrize("options", [{}, {"execute_options": {"n": 1}}])
+def test_of_many_that_resume_at_once_one_applies(world, options):
+    turn = begin([MAIL])
+    row = only(turn)
+
+    outcomes = together(*[lambda: resume(row.pk, Approve(), **options)] * 4)
+
+    assert sorted(type(one).__name__ for one in outcomes) == [
+        *["AlreadyResolved"] * 3,
+        "Applied",
+    ]
+    assert len(world.effects) == 1
+    assert events(row).count("approved") == 1
