@@ -28,6 +28,7 @@ from hitl_approvals.models import AgentClient, DbNow, PendingInterrupt, db_now_p
 from hitl_approvals.services import clients
 from hitl_approvals.services.events import interrupt_event
 from hitl_approvals.services.remote import RUNS, TRIES, move, read_own, unsettled
+from hitl_approvals.services.transactions import refuse_inside_transaction
 from hitl_approvals.text import storable
 from hitl_approvals.types import ActorInfo, ConsumedDecision
 
@@ -53,9 +54,9 @@ def consume(
 ) -> ConsumedDecision:
     """Fetch a decision under a key; the first key is the only one that may act on it.
 
-    Joins the caller's transaction. The same key gets the same answer at any time. An
-    approval must be fetched before `execute_by`, stays `decided`, and its outcome is
-    owed by `outcome_due`. A refusal, an expiry or an answer is resolved by this.
+    The same key gets the same answer at any time. An approval must be fetched before
+    `execute_by`, stays `decided`, and its outcome is owed by `outcome_due`. A refusal,
+    an expiry or an answer is resolved by this.
 
     Args:
         interrupt_id: The request.
@@ -65,6 +66,7 @@ def consume(
         via: The door, for the audit trail.
 
     Raises:
+        UnsafeContext: A transaction is open: a rollback would forget who may act.
         ClientNotAllowed: The client was revoked.
         InterruptNotFound: No such request, or it is another client's.
         TransitionNotAllowed: Nobody has decided yet, or it is a turn's.
@@ -73,6 +75,7 @@ def consume(
         InterruptCancelled: It was withdrawn.
         SnapshotMismatch: The stored arguments are not the ones that were decided.
     """
+    refuse_inside_transaction("consume()")
     actor = clients.actor_of_client(clients.active(client), via)
     for _try in range(TRIES):
         row = read_own(interrupt_id, client)

@@ -78,6 +78,7 @@ class DjangoInterruptStore:
         refusal or an expiry is settled by this.
 
         Raises:
+            UnsafeContext: A transaction is open: a rollback would forget the claim.
             ClientNotAllowed: The client was revoked.
             SnapshotMismatch: The stored arguments are not the ones that were decided.
         """

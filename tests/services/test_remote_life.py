@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import transaction
 
 from hitl_approvals import Approve, Edit, Reject, Respond, services
 from hitl_approvals.exceptions import (
@@ -20,6 +21,7 @@ from hitl_approvals.exceptions import (
     SnapshotMismatch,
     StaleReview,
     TransitionNotAllowed,
+    UnsafeContext,
 )
 from hitl_approvals.models import PendingInterrupt, ReviewQueue
 from hitl_approvals.services import decisions
@@ -194,6 +196,18 @@ def test_a_key_that_no_column_holds_is_as_good_as_any(key):
         with pytest.raises(AlreadyConsumed):
             fetch(row, key=other)
     report(row, key=key)
+
+
+def test_nothing_is_fetched_inside_a_transaction_that_may_be_undone():
+    row = approved()
+
+    with transaction.atomic():
+        withdrawn = ask()
+        withdraw(withdrawn)
+        with pytest.raises(UnsafeContext, match="must not be called inside"):
+            fetch(row)
+
+    assert fresh(row).consumed_at is None
 
 
 def test_nothing_is_fetched_before_somebody_decided():
