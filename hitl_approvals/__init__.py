@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     )
     from hitl_approvals.executor import DurableExecutor, ExecutionResult
     from hitl_approvals.policies import (
+        all_of,
         allowlist,
+        any_of,
         denylist,
         evaluate_policy,
         gate_all_except,
@@ -84,6 +86,8 @@ _HOME = {
     "gate_only": "policies",
     "gate_all_except": "policies",
     "predicate": "policies",
+    "all_of": "policies",
+    "any_of": "policies",
     "evaluate_policy": "policies",
     "ApprovalRequest": "stores.base",
     "InterruptRecord": "stores.base",
@@ -142,7 +146,9 @@ __all__ = [
     "Turn",
     "TurnFailed",
     "agent",
+    "all_of",
     "allowlist",
+    "any_of",
     "approval",
     "aresume",
     "current_call",

@@ -11,7 +11,6 @@ from hitl_approvals.conf import hitl_settings
 from hitl_approvals.decisions import Decision
 from hitl_approvals.enums import TurnStatus
 from hitl_approvals.exceptions import InterruptNotFound, TransitionNotAllowed
-from hitl_approvals.models import AgentTurn
 from hitl_approvals.services import control, rows
 from hitl_approvals.services.decisions import decide
 from hitl_approvals.services.transactions import run_atomic
@@ -86,7 +85,7 @@ def _change(turn_id: UUID, changes: Mapping[str, Any]) -> None:
     open_ = [TurnStatus.READY, TurnStatus.SUSPENDED]
     turn = rows.turns().filter(pk=turn_id, status__in=open_)
     if turn.update(**changes) != 1:
-        status = AgentTurn.objects.values_list("status", flat=True).get(pk=turn_id)
+        status = rows.turns().values_list("status", flat=True).get(pk=turn_id)
         raise TransitionNotAllowed(
             f"This turn is {TurnStatus(status).label} now; its input stays as it is.",
             turn_id=str(turn_id),

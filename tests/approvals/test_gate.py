@@ -23,6 +23,8 @@ from hitl_approvals import (
     Reject,
     Respond,
     ToolFailed,
+    all_of,
+    any_of,
     approval,
     gate_all_except,
     gate_only,
@@ -30,7 +32,6 @@ from hitl_approvals import (
     tool,
 )
 from hitl_approvals.exceptions import HitlConfigurationError, PayloadRejected
-from hitl_approvals.policies import any_of
 
 ran = []
 
@@ -776,3 +777,17 @@ def test_handlers_tools_and_agents_may_be_objects_that_are_awaited():
 
     assert outcome.output == "ran"
     assert gate.execute(Awaited(Awaited("plain").__call__), "go").output == "plain"
+
+
+def test_policies_can_be_composed():
+    policy = any_of(
+        gate_only(["plain"], tags=["listed"]),
+        all_of(predicate(lambda call: ["big"]), gate_all_except(["plain"])),
+    )
+    store = MemoryInterruptStore()
+    gate = approval(policy, store=store)
+
+    assert gate.invoke({"args": {"a": 1}}, plain).suspended
+    assert gate.invoke({"args": {"to": "ann"}}, wire).suspended
+
+    assert sorted(one.request.tags for one in store.list()) == [("big",), ("listed",)]
