@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 from django.db import transaction
 
-from hitl_approvals import Approve, Edit, Reject, Respond, services
+from hitl_approvals import Approve, Edit, Reject, Respond, services, tool
 from hitl_approvals.exceptions import (
     AlreadyConsumed,
     AlreadyDecided,
@@ -24,7 +25,8 @@ from hitl_approvals.exceptions import (
     UnsafeContext,
 )
 from hitl_approvals.models import PendingInterrupt, ReviewQueue
-from hitl_approvals.services import decisions
+from hitl_approvals.registry import registry
+from hitl_approvals.services import consuming, decisions
 from tests.support.agents import call
 from tests.support.remote import (
     ARGS,
@@ -116,13 +118,32 @@ def test_without_a_schema_an_edit_may_be_anything_that_json_holds():
     assert fetch(row).args == {"anything": [1, None]}
 
 
-def test_a_tool_here_of_the_same_name_has_no_say(world):
-    """`pay` is registered in this process, and takes other arguments."""
-    row = decided(ask(tool_name="pay"), Edit({"x": 1}))
+@pytest.fixture
+def counted():
+    """A tool of this process that returns a number, by the name of a remote one."""
 
-    assert fetch(row).args == {"x": 1}
+    def count(order: str, amount: Decimal) -> int:
+        return 0
+
+    made = tool(name="count", effect="unsafe")(count)
+    yield made
+    registry.tools.pop("count")
+
+
+def test_a_tool_here_of_the_same_name_has_no_say(counted):
+    schema = counted.signature.args_schema
+    sent = {"order": "7", "amount": "1.5"}
+    row = ask(tool_name="count", args=sent, args_schema=schema)
+    PendingInterrupt.objects.filter(pk=row.pk).update(
+        schema_digest=counted.signature.schema_digest
+    )
+
+    decided(row, Edit({"order": "7", "amount": 2}))
+
+    assert fetch(row).args == {"order": "7", "amount": 2}  # not the tool's own "2"
     report(row, "unknown")
-    services.settle(row.pk, "happened", by=None, via="test", result={"any": "thing"})
+    services.settle(row.pk, "happened", by=None, via="test", result="no number")
+    assert fresh(row).outcome == "no number"
 
 
 def test_only_what_was_offered_can_be_decided():
@@ -228,6 +249,40 @@ def test_an_approval_is_fetched_before_its_time_is_over_or_not_at_all():
 
     row = fresh(row)
     assert (row.status, row.consumed_at) == ("decided", None)
+
+
+def test_an_approval_whose_time_ends_between_reading_and_writing_is_not_fetched(
+    monkeypatch,
+):
+    row = approved()
+    look = consuming._runnable
+
+    def slowly(found):
+        pass_time(row, "execute_by")
+        return look(found)
+
+    monkeypatch.setattr(consuming, "_runnable", slowly)
+
+    with pytest.raises(InterruptExpired):
+        fetch(row)
+
+    assert fresh(row).consumed_at is None
+
+
+def test_what_is_withdrawn_between_reading_and_writing_is_not_fetched(monkeypatch):
+    row = approved()
+    look = consuming._runnable
+
+    def slowly(found):
+        withdraw(row)
+        return look(found)
+
+    monkeypatch.setattr(consuming, "_runnable", slowly)
+
+    with pytest.raises(InterruptCancelled):
+        fetch(row)
+
+    assert kinds(row) == ["raised", "approved", "cancelled"]
 
 
 def test_an_approval_without_a_limit_does_not_lapse(settings):

@@ -182,6 +182,14 @@ def test_what_the_client_asks_without_a_store_is_none_of_the_stores(store):
     assert remote.fresh(row).status == "pending"
 
 
+def test_a_prefix_tells_small_letters_from_capital_ones(store):
+    kept(store, interrupt_id="Order 1")
+    kept(store, interrupt_id="order 2")
+
+    assert ids_of(store.list("o")) == {"order 2"}
+    assert ids_of(store.list("O")) == {"Order 1"}
+
+
 def test_queue_and_times_are_the_stores_own():
     store = DjangoInterruptStore(
         queue="nowhere",
