@@ -12,11 +12,12 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.urls import URLPattern, path, reverse_lazy
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 
 from hitl_approvals import permissions
-from hitl_approvals.admin import queue, queue_rows
+from hitl_approvals.admin import arrivals, queue, queue_rows
 from hitl_approvals.admin.base import DeskAdmin, outside_transactions, person
 from hitl_approvals.admin.deciding import decide_view, done_note, show_page
 from hitl_approvals.admin.editing import edit_view
@@ -46,6 +47,18 @@ class PendingInterruptAdmin(DeskAdmin):
                 f"<uuid:interrupt_id>/{verb}/", self._door(page), name=f"{name}_{verb}"
             )
             for verb, page in pages.items()
+        ]
+        whole: dict[str, Callable[[HttpRequest], HttpResponse]] = {
+            "arrived": self._arrived,
+            "keys": self._keys,
+        }
+        own += [
+            path(
+                f"{verb}/",
+                outside_transactions(self.admin_site.admin_view(view)),
+                name=f"{name}_{verb}",
+            )
+            for verb, view in whole.items()
         ]
         return [*own, *super().get_urls()]
 
@@ -83,6 +96,8 @@ class PendingInterruptAdmin(DeskAdmin):
             "previous_query": filters.query(page=filters.page - 1)
             if filters.page
             else "",
+            "arrived_url": arrivals.address(self, filters),
+            "keys_url": self.link("keys"),
             "note": done_note(self, request),
             "zone": zone_name(),
             **(extra_context or {}),
@@ -99,6 +114,12 @@ class PendingInterruptAdmin(DeskAdmin):
     ) -> HttpResponse:
         if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET", "HEAD"])
+    def _arrived(self, request: HttpRequest) -> HttpResponse:
+        return arrivals.arrivals(self, request)
+
+    def _keys(self, request: HttpRequest) -> HttpResponse:
+        return self.page(request, "keys.html", {"title": _("Keys")})
+
         return show_page(self, request, find(request, object_id))
 
     def _door(self, page: Page) -> Callable[..., HttpResponse]:

@@ -149,6 +149,11 @@ def listing(user: Person, filters: Filters) -> Listing:
     )
 
 
+def waiting(user: Person, filters: Filters) -> Rows:
+    """Return what is open and matches the filters, in no order."""
+    return _view(_matching(permissions.visible_to(user), filters), OPEN)
+
+
 def _known(value: Any, allowed: Any) -> str:
     return str(value) if str(value) in allowed else ""
 
