@@ -92,10 +92,8 @@ class PendingInterruptAdmin(DeskAdmin):
             "filters": filters,
             "groups": queue_rows.groups(listing.rows, urls, now),
             "over": filters.view in (queue.DECIDED, queue.ALL),
-            "next_query": filters.query(page=filters.page + 1) if listing.more else "",
-            "previous_query": filters.query(page=filters.page - 1)
-            if filters.page
-            else "",
+            "next_query": listing.after,
+            "previous_query": listing.before,
             "arrived_url": arrivals.address(self, filters),
             "keys_url": self.link("keys"),
             "note": done_note(self, request),

@@ -85,11 +85,11 @@ class AgentTurnAdmin(DeskAdmin):
         found = _view(visible, view)
         if text:
             found = found.filter(_search(text))
-        page = request.GET.get("page", "")
-        number = min(int(page), 20) if page.isdecimal() and len(page) < 4 else 0
-        start = number * paging.PAGE
-        rows = turn_page.light(found.order_by("-pk"))[start : start + paging.PAGE + 1]
-        turns = list(rows)
+        page = paging.page_of(
+            [paging.Part(turn_page.light(found), descending=True)],
+            after=request.GET.get("after", ""),
+            before=request.GET.get("before", ""),
+        )
         query = {"view": view, "q": text}
         context = {
             "title": _titles()[view],
@@ -104,12 +104,12 @@ class AgentTurnAdmin(DeskAdmin):
             ],
             "view": view,
             "q": text,
-            "rows": turn_page.list_rows(self, turns[: paging.PAGE], timezone.now()),
-            "next_query": f"?{urlencode({**query, 'page': number + 1})}"
-            if len(turns) > paging.PAGE and number < 20
+            "rows": turn_page.list_rows(self, page.rows, timezone.now()),
+            "next_query": f"?{urlencode({**query, 'after': page.after})}"
+            if page.after
             else "",
-            "previous_query": f"?{urlencode({**query, 'page': number - 1})}"
-            if number
+            "previous_query": f"?{urlencode({**query, 'before': page.before})}"
+            if page.before
             else "",
             "zone": zone_name(),
             **(extra_context or {}),
