@@ -15,7 +15,8 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
 from hitl_approvals import canonical, engine, permissions, selectors, services
-from hitl_approvals.api import bodies, redaction
+from hitl_approvals.api import bodies, bulk, redaction
+from hitl_approvals.api.errors import BadRequest
 from hitl_approvals.api.filters import InterruptFilter
 from hitl_approvals.api.pagination import RequestedAtPagination
 from hitl_approvals.api.serializers import (
@@ -27,6 +28,7 @@ from hitl_approvals.api.views import ApprovalsViewSet
 from hitl_approvals.decisions import Decision, Edit
 from hitl_approvals.enums import DecisionType, Door
 from hitl_approvals.exceptions import (
+    HitlApprovalsError,
     InterruptNotFound,
     PayloadRejected,
     ReviewerNotAllowed,
@@ -121,31 +123,33 @@ class InterruptViewSet(ApprovalsViewSet[PendingInterrupt]):
         services.re_review(pk, by=by, via=Door.API)
         return self._as_it_is_now(pk, by)
 
+    @action(detail=False, methods=["post"], url_path="decide", url_name="decide")
+    def decide_many(self, request: Request, **kwargs: Any) -> Response:
+        """Decide many interrupts one by one, and say of each what became of it."""
+        by, entries = person(request), bulk.read_many(request)
+        return Response({"outcomes": [self._outcome(one, by) for one in entries]})
+
     def interrupt_as_it_is_now(self) -> Any:
         """Return what an error shows: the winner's decision to whoever came second."""
         row = _fresh(self.kwargs.get("pk", ""), person(self.request))
         return None if row is None else self._shown(row)
 
     def _decide(self, request: Request, pk: str, kind: DecisionType) -> Response:
-        by = person(request)
         asked = bodies.read_decision(request, kind)
-        decision, kept = _meant(asked.decision, pk, by)
+        row, replayed = _record(pk, asked, person(request))
+        headers = {REPLAYED: "true" if replayed else "false"}
+        return Response(self._shown(row), headers=headers)
+
+    def _outcome(self, entry: bulk.Entry, by: Person) -> dict[str, Any]:
         try:
-            receipt = services.decide(
-                pk,
-                decision,
-                by=by,
-                via=Door.API,
-                revision=asked.revision,
-                key=asked.key,
-            )
-        except PayloadRejected as error:
-            raise redaction.without_values(error, kept) from error
-        row = _fresh(receipt.interrupt_id, by)
-        if row is None:
-            raise InterruptNotFound
-        replayed = "true" if receipt.replayed else "false"
-        return Response(self._shown(row), headers={REPLAYED: replayed})
+            if isinstance(entry.asked, BadRequest):
+                raise entry.asked
+            row, replayed = _record(entry.id, entry.asked, by)
+        except (HitlApprovalsError, BadRequest) as error:
+            found = _fresh(entry.id, by)
+            shown = None if found is None else self._shown_short(found)
+            return bulk.refused(entry, error, shown)
+        return bulk.done(entry, self._shown_short(row), replayed=replayed)
 
     def _as_it_is_now(self, pk: str, by: Person) -> Response:
         row = _fresh(pk, by)
@@ -155,6 +159,10 @@ class InterruptViewSet(ApprovalsViewSet[PendingInterrupt]):
 
     def _shown(self, row: PendingInterrupt) -> Any:
         return InterruptSerializer(row, context=self.get_serializer_context()).data
+
+    def _shown_short(self, row: PendingInterrupt) -> Any:
+        context = self.get_serializer_context()
+        return InterruptListSerializer(row, context=context).data
 
 
 class TurnViewSet(ApprovalsViewSet[AgentTurn]):
@@ -240,6 +248,32 @@ class TurnViewSet(ApprovalsViewSet[AgentTurn]):
 def person(request: Request) -> Person:
     """Return who is asking; `IsAuthenticated` has let nobody else through."""
     return cast("Person", request.user)
+
+
+def _record(
+    pk: str, asked: bodies.DecisionRequest, by: Person
+) -> tuple[PendingInterrupt, bool]:
+    """Record one decision; return the row after it, and whether it was there before.
+
+    Raises:
+        HitlApprovalsError: It was refused.
+    """
+    decision, kept = _meant(asked.decision, pk, by)
+    try:
+        receipt = services.decide(
+            pk,
+            decision,
+            by=by,
+            via=Door.API,
+            revision=asked.revision,
+            key=asked.key,
+        )
+    except PayloadRejected as error:
+        raise redaction.without_values(error, kept) from error
+    row = _fresh(receipt.interrupt_id, by)
+    if row is None:
+        raise InterruptNotFound
+    return row, receipt.replayed
 
 
 def _fresh(pk: UUID | str, by: Person) -> PendingInterrupt | None:
