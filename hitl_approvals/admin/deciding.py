@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from hitl_approvals import permissions, selectors
-from hitl_approvals.admin import call_page, panels, values
+from hitl_approvals.admin import call_page, panels, sections, values
 from hitl_approvals.admin.base import DeskAdmin, person
 from hitl_approvals.admin.forms import AnswerForm
 from hitl_approvals.admin.submissions import REFUSED, Sent, find, record
@@ -85,6 +85,7 @@ def show_page(
         "next_url": desk.link("change", following.pk) if following else "",
         "previous_url": desk.link("change", before.pk) if before else "",
         "note": done_note(desk, request),
+        "sections": sections.added(desk, request, row),
     }
     if in_doubt:
         context["doubt"] = panels.doubt(page)

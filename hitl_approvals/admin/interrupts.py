@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
 from typing import Any
 from uuid import UUID
@@ -22,6 +22,7 @@ from hitl_approvals.admin.base import DeskAdmin, outside_transactions, person
 from hitl_approvals.admin.deciding import decide_view, done_note, show_page
 from hitl_approvals.admin.editing import edit_view
 from hitl_approvals.admin.logged_out import logged_out
+from hitl_approvals.admin.sections import SAFETY
 from hitl_approvals.admin.settling import settle_view
 from hitl_approvals.admin.submissions import find
 from hitl_approvals.admin.widgets import zone_name
@@ -33,7 +34,23 @@ MAY_SEE = (permissions.VIEW, permissions.DECIDE, permissions.ADMINISTER)
 
 @admin.register(PendingInterrupt)
 class PendingInterruptAdmin(DeskAdmin):
-    """The review desk."""
+    """The review desk. Subclass it to add to what it shows.
+
+    Attributes:
+        sections: What the page of an interrupt shows. Add names to it, and a method
+            `section_<name>(request, row)` for each, which returns a `Section` or None.
+    """
+
+    sections: Sequence[str] = SAFETY
+
+    def row_facts(
+        self, request: HttpRequest, rows: Sequence[PendingInterrupt]
+    ) -> Mapping[UUID, str]:
+        """Return a line to add below each row of the list; override it.
+
+        Asked once for all rows of a page, so that it can be one query.
+        """
+        return {}
 
     def get_urls(self) -> list[URLPattern]:
         pages: dict[str, Page] = {
@@ -90,14 +107,16 @@ class PendingInterruptAdmin(DeskAdmin):
             "title": listing.title,
             "listing": listing,
             "filters": filters,
-            "groups": queue_rows.groups(listing.rows, urls, now),
+            "groups": queue_rows.groups(
+                listing.rows, urls, now, self.row_facts(request, listing.rows)
+            ),
             "over": filters.view in (queue.DECIDED, queue.ALL),
             "next_query": listing.after,
             "previous_query": listing.before,
-            "arrived_url": arrivals.address(self, filters),
-            "keys_url": self.link("keys"),
             "note": done_note(self, request),
             "zone": zone_name(),
+            "arrived_url": arrivals.address(self, filters),
+            "keys_url": self.link("keys"),
             **(extra_context or {}),
         }
         return self.page(request, "interrupts.html", context)
@@ -112,13 +131,13 @@ class PendingInterruptAdmin(DeskAdmin):
     ) -> HttpResponse:
         if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET", "HEAD"])
+        return show_page(self, request, find(request, object_id))
+
     def _arrived(self, request: HttpRequest) -> HttpResponse:
         return arrivals.arrivals(self, request)
 
     def _keys(self, request: HttpRequest) -> HttpResponse:
         return self.page(request, "keys.html", {"title": _("Keys")})
-
-        return show_page(self, request, find(request, object_id))
 
     def _door(self, page: Page) -> Callable[..., HttpResponse]:
         """Guard a page like the admin guards its own, and keep what was typed."""

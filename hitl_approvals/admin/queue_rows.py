@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -48,6 +48,8 @@ class ListRow:
     badge_words: str = ""
     when: SafeString | None = None
     in_doubt: bool = False
+    site_fact: str = ""
+    """What the site's own subclass says of it."""
 
 
 @dataclass(slots=True)
@@ -59,7 +61,10 @@ class Group:
 
 
 def groups(
-    interrupts: Sequence[PendingInterrupt], urls: dict[UUID, str], now: datetime
+    interrupts: Sequence[PendingInterrupt],
+    urls: dict[UUID, str],
+    now: datetime,
+    facts: Mapping[UUID, str] | None = None,
 ) -> list[Group]:
     """Return rows in order, those of one turn together at the place of the first."""
     sizes = Counter(one.turn_id for one in interrupts if _waits(one))
@@ -73,7 +78,9 @@ def groups(
         together = one.turn_id in shared and _waits(one)
         key: Any = ("turn", one.turn_id) if together else one.pk
         group = made.setdefault(key, Group())
-        group.rows.append(list_row(one, urls[one.pk], now))
+        row = list_row(one, urls[one.pk], now)
+        row.site_fact = (facts or {}).get(one.pk, "")
+        group.rows.append(row)
         if together and group.head is None:
             group.head = _head(one, sizes[one.turn_id], asked.get(one.turn_id))
     return list(made.values())
