@@ -15,6 +15,7 @@ from hitl_approvals.exceptions import (
     AgentNotFound,
     AlreadyDecided,
     CheckpointConflict,
+    ClaimedByAnother,
     ClientNotAllowed,
     DecisionNotAllowed,
     HitlApprovalsError,
@@ -52,6 +53,7 @@ STATUS: dict[type[HitlApprovalsError], int] = {
     KeyReused: status.HTTP_409_CONFLICT,
     SnapshotMismatch: status.HTTP_409_CONFLICT,
     ThreadBusy: status.HTTP_409_CONFLICT,
+    ClaimedByAnother: status.HTTP_423_LOCKED,
     InterruptExpired: status.HTTP_410_GONE,
     InterruptCancelled: status.HTTP_410_GONE,
 }

@@ -399,6 +399,10 @@ class Migration(migrations.Migration):
                             ("settled_run_again", "settled: run it again"),
                             ("settled_gave_up", "settled: given up"),
                             ("late_result", "late result"),
+                            ("claimed", "claimed"),
+                            ("released", "released"),
+                            ("assigned", "assigned"),
+                            ("revealed", "hidden arguments revealed"),
                             ("turn_cancelled", "turn cancelled"),
                             ("turn_completed", "turn completed"),
                             ("turn_failed", "turn failed"),
@@ -1143,6 +1147,13 @@ class Migration(migrations.Migration):
             model_name="pendinginterrupt",
             index=models.Index(
                 fields=["assignee", "status"], name="hitl_int_assignee_idx"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="pendinginterrupt",
+            index=models.Index(
+                fields=["decided_at", "queue", "decision", "tool_name"],
+                name="hitl_int_decided_idx",
             ),
         ),
         migrations.AddConstraint(

@@ -238,6 +238,11 @@ class PendingInterrupt(models.Model):
             models.Index(fields=["status", "execute_by"], name="hitl_int_lapse_idx"),
             models.Index(fields=["tool_name", "status"], name="hitl_int_tool_idx"),
             models.Index(fields=["assignee", "status"], name="hitl_int_assignee_idx"),
+            # Holds all that the numbers of a period are counted from.
+            models.Index(
+                fields=["decided_at", "queue", "decision", "tool_name"],
+                name="hitl_int_decided_idx",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from hitl_approvals.services.claims import assign, claim, release
 from hitl_approvals.services.consuming import consume
 from hitl_approvals.services.control import cancel, re_review, restart, retry
 from hitl_approvals.services.decisions import decide
 from hitl_approvals.services.forking import fork
 from hitl_approvals.services.outcomes import report_outcome
 from hitl_approvals.services.raising import raise_remote
+from hitl_approvals.services.revealing import reveal
 from hitl_approvals.services.settlements import settle
 from hitl_approvals.services.sweeper import SweepReport, sweep
 from hitl_approvals.services.withdrawing import withdraw
@@ -24,15 +26,19 @@ __all__ = [
     "OutcomeReceipt",
     "RaiseReceipt",
     "SweepReport",
+    "assign",
     "cancel",
+    "claim",
     "consume",
     "decide",
     "fork",
     "raise_remote",
     "re_review",
+    "release",
     "report_outcome",
     "restart",
     "retry",
+    "reveal",
     "settle",
     "sweep",
     "withdraw",
