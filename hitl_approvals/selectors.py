@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -62,10 +63,15 @@ def turn_get(turn_id: UUID | str, user: Person) -> AgentTurn:
     return turn
 
 
-def held(now: Any = None) -> Q:
-    """Return the condition for rows that are in somebody's hands; by DbNow if not given."""
-    now = DbNow() if now is None else now
-    return Q(status__in=OPEN, assignee__isnull=False, claim_until__gt=now)
+def held() -> Q:
+    """Return the condition for rows that are in somebody's hands now."""
+    return Q(status__in=OPEN, assignee__isnull=False, claim_until__gt=DbNow())
+
+
+def unheld() -> Q:
+    """Return the condition for open rows that are in nobody's hands now."""
+    nobody = Q(assignee__isnull=True) | Q(claim_until__isnull=True)
+    return Q(status__in=OPEN) & (nobody | Q(claim_until__lte=DbNow()))
 
 
 def is_held(row: PendingInterrupt, now: datetime) -> bool:
@@ -101,6 +107,13 @@ def tool_of(row: PendingInterrupt) -> Tool[Any, Any] | None:
 def forks_of(turn: AgentTurn, user: Person) -> QuerySet[AgentTurn]:
     """Return the turns that were forked from one and that a person may see, newest first."""
     return permissions.turns_visible_to(user).filter(parent=turn.pk).order_by("-pk")
+
+
+def interrupts_of(
+    turns: Sequence[AgentTurn], user: Person
+) -> QuerySet[PendingInterrupt]:
+    """Return the interrupts of some turns that a person may see."""
+    return permissions.visible_to(user).filter(turn__in=turns)
 
 
 def left_out_of(turn: AgentTurn) -> list[dict[str, Any]]:

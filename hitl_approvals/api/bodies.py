@@ -158,6 +158,50 @@ def read_reason(request: Request) -> str:
     return _text(body, "reason")
 
 
+def read_claim(request: Request) -> float | None:
+    """Read for how many minutes somebody takes a row in hand, if it says so.
+
+    Raises:
+        BadRequest: A field is unknown or of the wrong type.
+        PayloadRejected: The body is not JSON.
+    """
+    body = read_object(request)
+    refuse_unknown(body, ("minutes",))
+    minutes = body.get("minutes")
+    if minutes is None:
+        return None
+    if isinstance(minutes, bool) or not isinstance(minutes, (int, float)):
+        raise BadRequest(f'The "minutes" must be a number; got {kind_of(minutes)}.')
+    return minutes
+
+
+def read_release(request: Request) -> str:
+    """Read why somebody lets a row go, if it says so.
+
+    Raises:
+        BadRequest: A field is unknown or of the wrong type.
+        PayloadRejected: The body is not JSON.
+    """
+    body = read_object(request)
+    refuse_unknown(body, ("note",))
+    return _text(body, "note")
+
+
+def read_assign(request: Request) -> str:
+    """Read the name of whoever a row is given to.
+
+    Raises:
+        BadRequest: It is missing or no text, or a field is unknown.
+        PayloadRejected: The body is not JSON.
+    """
+    body = read_object(request)
+    refuse_unknown(body, ("to",))
+    name = _text(body, "to")
+    if not name or _NOT_FOR_COLUMNS.search(name):
+        raise BadRequest('To assign needs "to", the name that a person logs in by.')
+    return name
+
+
 def read_restart(request: Request) -> dict[str, Any]:
     """Read what a restart changes: the input, if it is there.
 

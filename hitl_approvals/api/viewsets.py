@@ -34,6 +34,7 @@ from hitl_approvals.exceptions import (
     ReviewerNotAllowed,
 )
 from hitl_approvals.models import AgentTurn, PendingInterrupt
+from hitl_approvals.services.claims import assign_by_name
 from hitl_approvals.services.forking import fork_or_find
 from hitl_approvals.services.transactions import alias
 from hitl_approvals.types import Person
@@ -61,7 +62,7 @@ class InterruptViewSet(ApprovalsViewSet[PendingInterrupt]):
     def get_queryset(self) -> QuerySet[PendingInterrupt]:
         """Return what this person may see."""
         rows = permissions.visible_to(person(self.request))
-        return rows.select_related("turn", "client").defer(*NOT_IN_LISTS)
+        return rows.select_related("turn", "client", "assignee").defer(*NOT_IN_LISTS)
 
     def get_serializer_class(self) -> type[BaseSerializer[PendingInterrupt]]:
         """Return the short form for lists."""
@@ -113,6 +114,27 @@ class InterruptViewSet(ApprovalsViewSet[PendingInterrupt]):
             note=asked.note,
             revision=asked.revision,
         )
+        return self._as_it_is_now(pk, by)
+
+    @action(detail=True, methods=["post"])
+    def claim(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Take an open interrupt in hand for a while."""
+        by, minutes = person(request), bodies.read_claim(request)
+        services.claim(pk, by=by, via=Door.API, minutes=minutes)
+        return self._as_it_is_now(pk, by)
+
+    @action(detail=True, methods=["post"])
+    def release(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Let go of an interrupt that one holds."""
+        by, note = person(request), bodies.read_release(request)
+        services.release(pk, by=by, via=Door.API, note=note)
+        return self._as_it_is_now(pk, by)
+
+    @action(detail=True, methods=["post"])
+    def assign(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Give an open interrupt to somebody for a while."""
+        by, name = person(request), bodies.read_assign(request)
+        assign_by_name(pk, name, by=by, via=Door.API)
         return self._as_it_is_now(pk, by)
 
     @action(detail=True, methods=["post"], url_path="re-review")
@@ -278,7 +300,8 @@ def _record(
 
 def _fresh(pk: UUID | str, by: Person) -> PendingInterrupt | None:
     """Read a row where it was written: a replica may not know the decision yet."""
-    rows = permissions.visible_to(by).using(alias()).select_related("turn", "client")
+    related = ("turn", "client", "assignee")
+    rows = permissions.visible_to(by).using(alias()).select_related(*related)
     try:
         return rows.filter(pk=pk).first()
     except (ValidationError, ValueError):

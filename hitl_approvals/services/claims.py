@@ -125,14 +125,29 @@ def assign(
         permissions.require_assign(by, row)
         _require_open(row)
         if permissions.why_not_hold(to, row) is not None:
-            raise no_such_person()
+            raise _no_such_person()
         span = hitl_settings.claim_for
         if _hand(row, EventType.ASSIGNED, to, span, actor=by, via=via):
             return rows.interrupts().get(pk=row.pk)
     raise _unsettled(interrupt_id)
 
 
-def no_such_person() -> PayloadRejected:
+def assign_by_name(
+    interrupt_id: UUID | str, name: str, *, by: Person | None, via: str
+) -> PendingInterrupt:
+    """Give an open row to whoever logs in by this name, like `assign`.
+
+    Raises:
+        The same as `assign`. Who may not assign does not learn who is there.
+    """
+    permissions.require_assign(by, read(interrupt_id))
+    to = permissions.person_named(name)
+    if to is None:
+        raise _no_such_person()
+    return assign(interrupt_id, to, by=by, via=via)
+
+
+def _no_such_person() -> PayloadRejected:
     """Return the one refusal for people who are not there and who may not close it."""
     message = "There is no such person, or they could not close this."
     return PayloadRejected(message, errors=[{"loc": "to", "message": message}])

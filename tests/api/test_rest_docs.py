@@ -87,9 +87,11 @@ def test_the_examples_of_the_page_are_true():
     reviewer = scenes.user("reviewer", "decide_pendinginterrupt")
     Token.objects.create(user=backend, key="backend-token")
     Token.objects.create(user=reviewer, key="reviewer-token")
+    second = scenes.user("second", "decide_pendinginterrupt")
+    Token.objects.create(user=second, key="second-reviewer-token")
     ids: dict[str, str] = {}
     story = list(messages())
-    assert len(story) == 18
+    assert len(story) == 22
 
     for request, answer in zip(story[::2], story[1::2], strict=True):
         method, address, _ = request.first.split(" ")
