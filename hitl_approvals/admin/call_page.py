@@ -72,6 +72,13 @@ class CallPage:
     mode: str = ""
     warnings: list[str] = field(default_factory=list)
     repeat_url: str = ""
+    @property
+    def full_part(self) -> str:
+        """The part that holds in full what the table shows."""
+        in_doubt = self.row.status == InterruptStatus.IN_DOUBT
+        edited = self.row.decision_args_text is not None
+        return "decided" if in_doubt and edited else "arguments"
+
     forked_from: dict[str, Any] | None = None
 
     @property
@@ -92,8 +99,8 @@ def read_page(desk: DeskAdmin, row: PendingInterrupt, now: datetime) -> CallPage
     policy = row.policy if isinstance(row.policy, Mapping) else {}
     question = row.kind == InterruptKind.QUESTION
     head = queue_rows.list_row(row, desk.link("change", row.pk), now)
-    messages = conversation.messages(context.get("messages"), redactor)
-    repeat = str(context.get("repeat_of") or "")
+    talk = conversation.read(context.get("messages"), redactor, row)
+    repeat = _repeat_of(row)
     agent = plain(row.agent, 60)
     return CallPage(
         row=row,
@@ -120,7 +127,7 @@ def read_page(desk: DeskAdmin, row: PendingInterrupt, now: datetime) -> CallPage
         timeline=history.timeline(row, selectors.events_of(row), now, redactor),
         question=values.render(row.payload, values.Tally()) if question else None,
         mode=_mode(row, policy),
-        warnings=_warnings(row, call, policy, repeat),
+        warnings=warnings(row, call),
         repeat_url=desk.link("change", repeat) if _is_id(repeat) else "",
         forked_from=forking.origin_of(desk, row),
     )
@@ -168,37 +175,18 @@ def _short(digest: str) -> str:
     return " ".join(plain_hex[at : at + 4] for at in range(0, 12, 4))
 
 
-def _json(call: CallArguments) -> SafeString:
-    text = values.json_text(call.without_secrets(call.given))
-    return format_html("{}", text)
+def _json(call: CallArguments) -> Shown:
+    text = json.dumps(
+        call.without_secrets(call.given), ensure_ascii=False, indent=values.INDENT
+    )
+    cut = values.escaped(text[:JSON_ROOM])
+    return Shown(format_html("{}", cut), left_out=max(len(text) - JSON_ROOM, 0))
 
 
-def _siblings(desk: DeskAdmin, row: PendingInterrupt, now: datetime) -> list[Sibling]:
-    others = selectors.siblings_of(row).select_related("turn").defer("context")[:50]
-    made = []
-    for one in others:
-        name = one.tool_name or _("question")
-        if one.status == InterruptStatus.PENDING:
-            rest = left(one.expires_at, now)
-            words = format_html("{}", _("waits, %s") % rest.words)
-        elif one.status == InterruptStatus.IN_DOUBT:
-            words = format_html("{}", _("in doubt: it may have run, or not"))
-        else:
-            said = history.decided_words(one.decision)
-            words = format_html("{}; {}", said, history.since(one))
-        made.append(
-            Sibling(
-                name=show(name, limit=60, one_line=True).html,
-                url=desk.link("change", one.pk),
-                words=words,
-            )
-        )
-    return made
-
-
-def _warnings(
-    row: PendingInterrupt, call: CallArguments, policy: Mapping[str, Any], repeat: str
-) -> list[str]:
+def warnings(row: PendingInterrupt, call: CallArguments) -> list[str]:
+    """Return what a person should know before anything else of a call."""
+    policy = row.policy if isinstance(row.policy, Mapping) else {}
+    repeat = _repeat_of(row)
     found = []
     if row.kind == InterruptKind.TOOL_CALL and not call.intact:
         found.append(
@@ -232,6 +220,11 @@ def _warnings(
 
 def _is_id(text: str) -> bool:
     try:
+def _repeat_of(row: PendingInterrupt) -> str:
+    context = row.context if isinstance(row.context, Mapping) else {}
+    return str(context.get("repeat_of") or "")
+
+
         UUID(text)
     except ValueError:
         return False

@@ -19,6 +19,9 @@ from django.views.decorators.csrf import csrf_protect
 from hitl_approvals import permissions
 from hitl_approvals.admin import arrivals, queue, queue_rows
 from hitl_approvals.admin.base import DeskAdmin, outside_transactions, person
+from hitl_approvals.admin.bulk import address as bulk_address
+from hitl_approvals.admin.bulk import bulk_view
+from hitl_approvals.admin.bulk_outcome import outcome_view
 from hitl_approvals.admin.deciding import decide_view, done_note, show_page
 from hitl_approvals.admin.editing import edit_view
 from hitl_approvals.admin.logged_out import logged_out
@@ -28,6 +31,7 @@ from hitl_approvals.admin.submissions import find
 from hitl_approvals.admin.widgets import zone_name
 from hitl_approvals.models import PendingInterrupt
 
+from hitl_approvals.enums import InterruptStatus
 Page = Callable[[DeskAdmin, HttpRequest, UUID], HttpResponse]
 MAY_SEE = (permissions.VIEW, permissions.DECIDE, permissions.ADMINISTER)
 
@@ -81,6 +85,14 @@ class PendingInterruptAdmin(DeskAdmin):
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         user = person(request)
+        own += [
+            path("bulk/", self._guarded(bulk_view, self._chosen), name=f"{name}_bulk"),
+            path(
+                "bulk/outcome/",
+                self._guarded(outcome_view, self._chosen),
+                name=f"{name}_bulk_outcome",
+            ),
+        ]
         if obj is not None:
             return permissions.may_view(user, obj)
         return user.is_active and any(user.has_perm(one) for one in MAY_SEE)
@@ -117,6 +129,7 @@ class PendingInterruptAdmin(DeskAdmin):
             "zone": zone_name(),
             "arrived_url": arrivals.address(self, filters),
             "keys_url": self.link("keys"),
+            "bulk_url": self._bulk_url(request, listing.rows),
             **(extra_context or {}),
         }
         return self.page(request, "interrupts.html", context)
@@ -139,19 +152,35 @@ class PendingInterruptAdmin(DeskAdmin):
     def _keys(self, request: HttpRequest) -> HttpResponse:
         return self.page(request, "keys.html", {"title": _("Keys")})
 
+    def _bulk_url(self, request: HttpRequest, rows: Sequence[PendingInterrupt]) -> str:
+        """Return where ticked rows go, if there is one that this person could tick."""
+        waits = any(one.status == InterruptStatus.PENDING for one in rows)
+        may = person(request).has_perm(permissions.DECIDE)
+        return self.link("bulk") if waits and may else ""
+
     def _door(self, page: Page) -> Callable[..., HttpResponse]:
         """Guard a page like the admin guards its own, and keep what was typed."""
 
-        def inside(request: HttpRequest, interrupt_id: UUID) -> HttpResponse:
-            return page(self, request, interrupt_id)
+        def inside(request: HttpRequest, **route: Any) -> HttpResponse:
+            return page(self, request, **route)
 
         guarded = self.admin_site.admin_view(inside)
 
-        def door(request: HttpRequest, interrupt_id: UUID) -> HttpResponse:
+        def door(request: HttpRequest, **route: Any) -> HttpResponse:
             if request.method == "POST" and not self.admin_site.has_permission(request):
-                return logged_out(self, request, self.link("change", interrupt_id))
-            return guarded(request, interrupt_id)
+                return logged_out(self, request, back(request, **route))
+            return guarded(request, **route)
 
+        """Guard the page of a row; whoever was logged out comes back to the row."""
+
+        def back(request: HttpRequest, interrupt_id: UUID) -> str:
+            return self.link("change", interrupt_id)
+
+        return self._guarded(page, back)
+
+    def _guarded(
+        self, page: Callable[..., HttpResponse], back: Callable[..., str]
+    ) -> Callable[..., HttpResponse]:
         outer: Any = csrf_protect(never_cache(door))
         update_wrapper(outer, page)
         outer.admin_site = self.admin_site

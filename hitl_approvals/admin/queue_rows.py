@@ -48,6 +48,8 @@ class ListRow:
     badge_words: str = ""
     when: SafeString | None = None
     in_doubt: bool = False
+    name: str = ""
+    """What to call it where no markup is, if it can be ticked to be decided."""
     site_fact: str = ""
     """What the site's own subclass says of it."""
 
@@ -58,6 +60,7 @@ class Group:
 
     rows: list[ListRow] = field(default_factory=list)
     head: SafeString | None = None
+    turn: UUID | None = None
 
 
 def groups(
@@ -83,6 +86,7 @@ def groups(
         group.rows.append(row)
         if together and group.head is None:
             group.head = _head(one, sizes[one.turn_id], asked.get(one.turn_id))
+            group.turn = one.turn_id
     return list(made.values())
 
 
@@ -111,6 +115,8 @@ def list_row(row: PendingInterrupt, url: str, now: datetime) -> ListRow:
     if row.status == InterruptStatus.PENDING:
         made.left = left(row.expires_at, now)
         made.after = _("then rejected") if row.expires_at else ""
+        if row.expires_at is None or row.expires_at > now:
+            made.name = plain(row.tool_name or _("question"), 60)
     elif row.status == InterruptStatus.IN_DOUBT:
         made.in_doubt = True
         made.badge, made.badge_words = "doubt", _("In doubt")
