@@ -12,13 +12,17 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
 from hitl_approvals import canonical, selectors
-from hitl_approvals.admin import shapes, values
+from hitl_approvals.admin import dates, shapes, values
 from hitl_approvals.admin.text import Redactor, show
 from hitl_approvals.exceptions import PayloadRejected
 from hitl_approvals.models import PendingInterrupt
 
 WIDE = 60
 """Longer texts take the type's column too."""
+MOST_ROWS = 100
+"""Arguments that a page shows; the rest is counted."""
+PAGE_ROOM = 200_000
+"""Bytes of HTML that all arguments of a page may take."""
 
 
 @dataclass(slots=True)
@@ -74,13 +78,22 @@ class ArgumentTable:
     rows: list[ArgumentRow] = field(default_factory=list)
     secrets: int = 0
     in_part: int = 0
+    left_out: int = 0
+    """Arguments of which the page shows nothing."""
     tally: values.Tally = field(default_factory=values.Tally)
+
+    @property
+    def partial(self) -> bool:
+        """Whether anything but secrets is not on the page."""
+        return self.in_part > 0 or self.left_out > 0
 
     @property
     def summary(self) -> str:
         """Say how much of the call is shown."""
-        count = ngettext("%d argument", "%d arguments", len(self.rows))
-        parts = [count % len(self.rows)]
+        total = len(self.rows) + self.left_out
+        parts = [ngettext("%d argument", "%d arguments", total) % total]
+        if self.left_out:
+            parts.append(_("%d not shown") % self.left_out)
         if self.in_part:
             parts.append(_("%d shown in part") % self.in_part)
         if self.secrets:
@@ -131,9 +144,16 @@ def read_last(row: PendingInterrupt) -> CallArguments:
 def table(arguments: CallArguments) -> ArgumentTable:
     """Return the rows of the argument table, arguments left out by the agent included."""
     made = ArgumentTable()
+    room = PAGE_ROOM
     for name in arguments.order:
-        tally = values.Tally()
+        if len(made.rows) >= MOST_ROWS or room <= 0:
+            made.left_out += 1
+            made.secrets += name in arguments.secret
+            continue
+        tally = values.Tally(room=min(values.ROOM, room))
+        before = tally.room
         row = _row(arguments, name, tally)
+        room -= before - tally.room
         made.rows.append(row)
         made.secrets += row.state == "secret"
         made.in_part += tally.in_part
@@ -183,7 +203,7 @@ def _row(arguments: CallArguments, name: str, tally: values.Tally) -> ArgumentRo
         html = format_html('<span class="desk-quiet">{}</span>', text)
         return ArgumentRow(label, html, shape.words, about, state="absent")
     big = name in shapes.required(arguments.schema) and values.is_scalar(value)
-    html = values.render(value, tally, big=big)
+    html = value_html(shape, value, tally, big=big)
     return ArgumentRow(
         name=label,
         html=html,
@@ -193,6 +213,18 @@ def _row(arguments: CallArguments, name: str, tally: values.Tally) -> ArgumentRo
         wide=isinstance(value, str) and (len(value) > WIDE or "\n" in value),
         state="given" if given else "default",
     )
+
+
+def value_html(
+    shape: shapes.Shape, value: Any, tally: values.Tally, *, big: bool = False
+) -> SafeString:
+    """Return a value as its schema means it: dates are read as dates."""
+    found: SafeString | None = None
+    if isinstance(value, str) and shape.kind == shapes.DATETIME:
+        found = dates.moment_html(value)
+    elif isinstance(value, str) and shape.kind == shapes.DATE:
+        found = dates.day_html(value)
+    return values.render(value, tally, big=big) if found is None else found
 
 
 def _type(shape: shapes.Shape, value: Any) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -19,12 +20,13 @@ from hitl_approvals.admin import (
     forking,
     history,
     queue_rows,
+    same_turn,
     values,
 )
 from hitl_approvals.admin.arguments import ArgumentTable, CallArguments
 from hitl_approvals.admin.base import DeskAdmin
-from hitl_approvals.admin.text import plain, show
-from hitl_approvals.admin.times import left, moment
+from hitl_approvals.admin.text import Shown, plain, show
+from hitl_approvals.admin.times import moment
 from hitl_approvals.enums import (
     InterruptKind,
     InterruptStatus,
@@ -33,15 +35,8 @@ from hitl_approvals.enums import (
 from hitl_approvals.models import PendingInterrupt
 
 LAST_MESSAGES = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Sibling:
-    """Another call of the same turn."""
-
-    name: SafeString
-    url: str
-    words: SafeString
+JSON_ROOM = 32_000
+"""Characters of JSON that the page holds; the rest is in the file."""
 
 
 @dataclass(slots=True)
@@ -56,7 +51,7 @@ class CallPage:
     summary: SafeString
     head: queue_rows.ListRow
     table: ArgumentTable | None
-    json: SafeString | None
+    json: Shown | None
     digest: str
     full_digest: str
     asked: SafeString | None
@@ -66,12 +61,17 @@ class CallPage:
     judged: SafeString
     messages: list[conversation.Message]
     earlier: list[conversation.Message]
-    siblings: list[Sibling]
+    talk: conversation.Conversation
+    siblings: list[same_turn.Sibling]
+    steps: same_turn.Steps
     timeline: list[history.Line]
     question: SafeString | None = None
+    question_in_part: bool = False
     mode: str = ""
     warnings: list[str] = field(default_factory=list)
     repeat_url: str = ""
+    forked_from: dict[str, Any] | None = None
+
     @property
     def full_part(self) -> str:
         """The part that holds in full what the table shows."""
@@ -79,20 +79,22 @@ class CallPage:
         edited = self.row.decision_args_text is not None
         return "decided" if in_doubt and edited else "arguments"
 
-    forked_from: dict[str, Any] | None = None
-
     @property
     def is_question(self) -> bool:
         """Whether the row asks a question."""
         return self.row.kind == InterruptKind.QUESTION
 
 
-def read_page(desk: DeskAdmin, row: PendingInterrupt, now: datetime) -> CallPage:
+def read_page(
+    desk: DeskAdmin, row: PendingInterrupt, now: datetime, *, revealed: bool = False
+) -> CallPage:
     """Gather what the page of an interrupt shows."""
     call = arguments.read(row)
     # What may have run is what was approved, not what was proposed.
     in_doubt = row.status == InterruptStatus.IN_DOUBT
     shown = arguments.read_last(row) if in_doubt else call
+    # Everywhere else on the page they stay hidden.
+    told = replace(shown, secret=frozenset()) if revealed else shown
     digest = row.decision_digest if in_doubt and row.decision else row.args_digest
     redactor = call.redactor()
     context = row.context if isinstance(row.context, Mapping) else {}
@@ -102,6 +104,7 @@ def read_page(desk: DeskAdmin, row: PendingInterrupt, now: datetime) -> CallPage
     talk = conversation.read(context.get("messages"), redactor, row)
     repeat = _repeat_of(row)
     agent = plain(row.agent, 60)
+    asks = values.Tally()
     return CallPage(
         row=row,
         call=call,
@@ -112,7 +115,7 @@ def read_page(desk: DeskAdmin, row: PendingInterrupt, now: datetime) -> CallPage
         tool=show(row.tool_name, limit=80, one_line=True).html,
         summary=_summary(row.tool_description),
         head=head,
-        table=None if question else arguments.table(shown),
+        table=None if question else arguments.table(told),
         json=None if question else _json(shown),
         digest=_short(digest),
         full_digest=digest,
@@ -121,11 +124,14 @@ def read_page(desk: DeskAdmin, row: PendingInterrupt, now: datetime) -> CallPage
         claim=conversation.quoted(context.get("agent_reason"), redactor),
         why=show(str(policy.get("why") or ""), limit=400).html,
         judged=moment(row.requested_at, now),
-        messages=messages[-LAST_MESSAGES:],
-        earlier=messages[:-LAST_MESSAGES],
-        siblings=_siblings(desk, row, now),
+        messages=talk.messages[-LAST_MESSAGES:],
+        earlier=talk.messages[:-LAST_MESSAGES],
+        talk=talk,
+        siblings=same_turn.siblings(desk, row, now),
+        steps=same_turn.steps(row, now),
         timeline=history.timeline(row, selectors.events_of(row), now, redactor),
-        question=values.render(row.payload, values.Tally()) if question else None,
+        question=values.render(row.payload, asks) if question else None,
+        question_in_part=asks.in_part,
         mode=_mode(row, policy),
         warnings=warnings(row, call),
         repeat_url=desk.link("change", repeat) if _is_id(repeat) else "",
@@ -218,13 +224,13 @@ def warnings(row: PendingInterrupt, call: CallArguments) -> list[str]:
     return found
 
 
-def _is_id(text: str) -> bool:
-    try:
 def _repeat_of(row: PendingInterrupt) -> str:
     context = row.context if isinstance(row.context, Mapping) else {}
     return str(context.get("repeat_of") or "")
 
 
+def _is_id(text: str) -> bool:
+    try:
         UUID(text)
     except ValueError:
         return False

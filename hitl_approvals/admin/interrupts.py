@@ -23,6 +23,7 @@ from hitl_approvals.admin.bulk import address as bulk_address
 from hitl_approvals.admin.bulk import bulk_view
 from hitl_approvals.admin.bulk_outcome import outcome_view
 from hitl_approvals.admin.deciding import decide_view, done_note, show_page
+from hitl_approvals.admin.downloads import full_view
 from hitl_approvals.admin.editing import edit_view
 from hitl_approvals.admin.logged_out import logged_out
 from hitl_approvals.admin.sections import SAFETY
@@ -60,6 +61,7 @@ class PendingInterruptAdmin(DeskAdmin):
         pages: dict[str, Page] = {
             "decide": decide_view,
             "edit": edit_view,
+            "full": full_view,
             "settle": settle_view,
         }
         name = f"{self.opts.app_label}_{self.opts.model_name}"

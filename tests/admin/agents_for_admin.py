@@ -97,6 +97,12 @@ def desk_careful(what: str) -> str:
     return what
 
 
+@tool(name="desk_look", effect="none", requires_approval=False)
+def desk_look(what: str) -> str:
+    """Look something up, which nobody has to approve."""
+    return f"found {what}"
+
+
 @agent(
     "desk_agent",
     tools=[
@@ -106,6 +112,7 @@ def desk_careful(what: str) -> str:
         desk_charge,
         desk_hurry,
         desk_careful,
+        desk_look,
     ],
 )
 def desk_agent(turn: Turn, asked: Any) -> Any:
