@@ -16,7 +16,7 @@ SUITES := browser chaos crash engines mariadb
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test model lint format types imports migrations-check docs \
-	test-matrix races crash chaos bench-cycle clean $(SUITES:%=test-%)
+	test-matrix races crash chaos bench-cycle bench-queue clean $(SUITES:%=test-%)
 
 help: ## Say what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -76,6 +76,9 @@ chaos: $(DEVELOPMENT) ## Kill everything by chance for SECONDS, and reckon after
 
 bench-cycle: $(DEVELOPMENT) ## Time one decided call beside bare psycopg
 	$(PY) -m tests.benchmarks $(ARGS)
+
+bench-queue: $(DEVELOPMENT) ## Time the pages of the desk at a thousand and at a million rows
+	$(PY) -m tests.benchmarks queue $(ARGS)
 
 clean: ## Remove everything that was made here, the environments included
 	rm -rf $(VENV) .venv-* .artifacts .demo docs/_build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -17,15 +17,15 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 
 from hitl_approvals import permissions
-from hitl_approvals.admin import arrivals, queue, queue_rows
+from hitl_approvals.admin import arrivals, queue, queue_rows, status_line
 from hitl_approvals.admin.base import DeskAdmin, outside_transactions, person
 from hitl_approvals.admin.bulk import address as bulk_address
 from hitl_approvals.admin.bulk import bulk_view
 from hitl_approvals.admin.bulk_outcome import outcome_view
 from hitl_approvals.admin.deciding import decide_view, done_note, show_page
-from hitl_approvals.admin.downloads import full_view
 from hitl_approvals.admin.editing import edit_view
 from hitl_approvals.admin.logged_out import logged_out
+from hitl_approvals.admin.numbers_page import numbers_view
 from hitl_approvals.admin.sections import SAFETY
 from hitl_approvals.admin.settling import settle_view
 from hitl_approvals.admin.submissions import find
@@ -61,7 +61,6 @@ class PendingInterruptAdmin(DeskAdmin):
         pages: dict[str, Page] = {
             "decide": decide_view,
             "edit": edit_view,
-            "full": full_view,
             "settle": settle_view,
         }
         name = f"{self.opts.app_label}_{self.opts.model_name}"
@@ -74,6 +73,7 @@ class PendingInterruptAdmin(DeskAdmin):
         whole: dict[str, Callable[[HttpRequest], HttpResponse]] = {
             "arrived": self._arrived,
             "keys": self._keys,
+            "numbers": self._numbers,
         }
         own += [
             path(
@@ -128,6 +128,8 @@ class PendingInterruptAdmin(DeskAdmin):
             "next_query": listing.after,
             "previous_query": listing.before,
             "note": done_note(self, request),
+            "numbers_url": self.link("numbers"),
+            "status": status_line.for_desk(self, request),
             "zone": zone_name(),
             "arrived_url": arrivals.address(self, filters),
             "keys_url": self.link("keys"),
@@ -150,6 +152,9 @@ class PendingInterruptAdmin(DeskAdmin):
 
     def _arrived(self, request: HttpRequest) -> HttpResponse:
         return arrivals.arrivals(self, request)
+
+    def _numbers(self, request: HttpRequest) -> HttpResponse:
+        return numbers_view(self, request)
 
     def _keys(self, request: HttpRequest) -> HttpResponse:
         return self.page(request, "keys.html", {"title": _("Keys")})
