@@ -30,9 +30,9 @@ from hitl_approvals.admin.sections import SAFETY
 from hitl_approvals.admin.settling import settle_view
 from hitl_approvals.admin.submissions import find
 from hitl_approvals.admin.widgets import zone_name
+from hitl_approvals.enums import InterruptStatus
 from hitl_approvals.models import PendingInterrupt
 
-from hitl_approvals.enums import InterruptStatus
 Page = Callable[[DeskAdmin, HttpRequest, UUID], HttpResponse]
 MAY_SEE = (permissions.VIEW, permissions.DECIDE, permissions.ADMINISTER)
 
@@ -83,10 +83,6 @@ class PendingInterruptAdmin(DeskAdmin):
             )
             for verb, view in whole.items()
         ]
-        return [*own, *super().get_urls()]
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        user = person(request)
         own += [
             path("bulk/", self._guarded(bulk_view, self._chosen), name=f"{name}_bulk"),
             path(
@@ -95,6 +91,10 @@ class PendingInterruptAdmin(DeskAdmin):
                 name=f"{name}_bulk_outcome",
             ),
         ]
+        return [*own, *super().get_urls()]
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        user = person(request)
         if obj is not None:
             return permissions.may_view(user, obj)
         return user.is_active and any(user.has_perm(one) for one in MAY_SEE)
@@ -127,13 +127,13 @@ class PendingInterruptAdmin(DeskAdmin):
             "over": filters.view in (queue.DECIDED, queue.ALL),
             "next_query": listing.after,
             "previous_query": listing.before,
+            "bulk_url": self._bulk_url(request, listing.rows),
             "note": done_note(self, request),
             "numbers_url": self.link("numbers"),
             "status": status_line.for_desk(self, request),
             "zone": zone_name(),
             "arrived_url": arrivals.address(self, filters),
             "keys_url": self.link("keys"),
-            "bulk_url": self._bulk_url(request, listing.rows),
             **(extra_context or {}),
         }
         return self.page(request, "interrupts.html", context)
@@ -150,8 +150,17 @@ class PendingInterruptAdmin(DeskAdmin):
             return HttpResponseNotAllowed(["GET", "HEAD"])
         return show_page(self, request, find(request, object_id))
 
+    def _bulk_url(self, request: HttpRequest, rows: Sequence[PendingInterrupt]) -> str:
+        """Return where ticked rows go, if there is one that this person could tick."""
+        waits = any(one.status == InterruptStatus.PENDING for one in rows)
+        may = person(request).has_perm(permissions.DECIDE)
+        return self.link("bulk") if waits and may else ""
+
     def _arrived(self, request: HttpRequest) -> HttpResponse:
         return arrivals.arrivals(self, request)
+
+    def _chosen(self, request: HttpRequest) -> str:
+        return bulk_address(self, request)
 
     def _numbers(self, request: HttpRequest) -> HttpResponse:
         return numbers_view(self, request)
@@ -159,13 +168,17 @@ class PendingInterruptAdmin(DeskAdmin):
     def _keys(self, request: HttpRequest) -> HttpResponse:
         return self.page(request, "keys.html", {"title": _("Keys")})
 
-    def _bulk_url(self, request: HttpRequest, rows: Sequence[PendingInterrupt]) -> str:
-        """Return where ticked rows go, if there is one that this person could tick."""
-        waits = any(one.status == InterruptStatus.PENDING for one in rows)
-        may = person(request).has_perm(permissions.DECIDE)
-        return self.link("bulk") if waits and may else ""
-
     def _door(self, page: Page) -> Callable[..., HttpResponse]:
+        """Guard the page of a row; whoever was logged out comes back to the row."""
+
+        def back(request: HttpRequest, interrupt_id: UUID) -> str:
+            return self.link("change", interrupt_id)
+
+        return self._guarded(page, back)
+
+    def _guarded(
+        self, page: Callable[..., HttpResponse], back: Callable[..., str]
+    ) -> Callable[..., HttpResponse]:
         """Guard a page like the admin guards its own, and keep what was typed."""
 
         def inside(request: HttpRequest, **route: Any) -> HttpResponse:
@@ -178,16 +191,6 @@ class PendingInterruptAdmin(DeskAdmin):
                 return logged_out(self, request, back(request, **route))
             return guarded(request, **route)
 
-        """Guard the page of a row; whoever was logged out comes back to the row."""
-
-        def back(request: HttpRequest, interrupt_id: UUID) -> str:
-            return self.link("change", interrupt_id)
-
-        return self._guarded(page, back)
-
-    def _guarded(
-        self, page: Callable[..., HttpResponse], back: Callable[..., str]
-    ) -> Callable[..., HttpResponse]:
         outer: Any = csrf_protect(never_cache(door))
         update_wrapper(outer, page)
         outer.admin_site = self.admin_site
