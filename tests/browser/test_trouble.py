@@ -7,18 +7,12 @@ from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from playwright.sync_api import expect
 
-from hitl_approvals.models import InterruptEvent, PendingInterrupt
 from hitl_approvals.testing import run_owed
 from tests.admin import agents_for_admin
 from tests.admin.scenes import key_of, refund, url
 from tests.browser.conftest import OpenAs
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-
-def decisions(row: PendingInterrupt) -> list[str]:
-    events = InterruptEvent.objects.filter(interrupt_id=row.pk).order_by("pk")
-    return [one for one in events.values_list("what", flat=True) if one != "requested"]
 
 
 def test_a_double_click_decides_once(open_as: OpenAs, reviewer: User) -> None:

@@ -143,7 +143,8 @@
     if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       if (!target.matches('textarea[data-desk-key="r"]')) return;
-      const reject = target.form.querySelector('button[name="decision"][value="reject"]');
+      const reject = target.form.querySelector('button[data-desk-hint="r"]');
+      if (!reject) return;
       event.preventDefault();
       target.form.requestSubmit(reject);
       return;
