@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
@@ -16,7 +16,9 @@ from hitl_approvals import permissions
 from hitl_approvals.admin import paging
 from hitl_approvals.admin.paging import Part
 from hitl_approvals.enums import InterruptKind, InterruptStatus
-from hitl_approvals.models import PendingInterrupt, ReviewQueue
+from hitl_approvals.figures.counting import glance
+from hitl_approvals.figures.scope import Scope
+from hitl_approvals.models import PendingInterrupt
 from hitl_approvals.registry import registry
 from hitl_approvals.types import Person
 
@@ -29,6 +31,8 @@ OVER = (
     InterruptStatus.CANCELLED,
 )
 URGENT, OLDEST, NEWEST = "urgent", "oldest", "newest"
+MOST_QUEUES = 200
+"""Queues that the filter offers."""
 
 _HEAVY = (
     "args",
@@ -119,8 +123,10 @@ class Listing:
 
 def listing(user: Person, filters: Filters) -> Listing:
     """Return a page of the list, in a number of queries that does not depend on it."""
-    visible = permissions.visible_to(user)
-    counts = {name: paging.count(_view(visible, name)) for name in _titles()}
+    scope = Scope.of(user)
+    visible = scope.interrupts()
+    views = {name: _view(visible, name) for name in _titles()}
+    counts = glance(views, cap=paging.CAP).counts
     found = _matching(visible, filters)
     light = found.select_related("turn", "queue").defer(*_HEAVY)
     page = paging.page_of(
@@ -135,7 +141,6 @@ def listing(user: Person, filters: Filters) -> Listing:
         )
         for name, label in _titles().items()
     ]
-    queues = list(permissions.queues_visible_to(user).order_by("slug")[:200])
     return Listing(
         rows=page.rows,
         tabs=tabs,
@@ -144,7 +149,7 @@ def listing(user: Person, filters: Filters) -> Listing:
         shown=_shown(len(page.rows)),
         title=_page_titles()[filters.view],
         filters=filters,
-        queues=[(one.slug, _queue_label(one)) for one in queues],
+        queues=list(scope.queues.items())[:MOST_QUEUES],
         tools=sorted({*registry.tools, *([filters.tool] if filters.tool else [])}),
     )
 
@@ -174,10 +179,6 @@ def _page_titles() -> dict[str, str]:
         DECIDED: _("Decided interrupts"),
         ALL: _("All interrupts"),
     }
-
-
-def _queue_label(queue: ReviewQueue) -> str:
-    return queue.title or queue.slug
 
 
 def _shown(count: int) -> str:
@@ -211,12 +212,19 @@ def _search(text: str) -> Q:
     try:
         key = UUID(text)
     except ValueError:
+        # Each by an index of its own: no part of it reads the whole table.
         return (
-            Q(tool_name__icontains=text)
-            | Q(thread_id__icontains=text)
-            | Q(agent__icontains=text)
+            Q(tool_name__in=_named(text, registry.tools))
+            | Q(agent__in=_named(text, registry.agents))
+            | Q(thread_id__startswith=text)
         )
     return Q(pk=key) | Q(turn=key) | Q(thread_id=text)
+
+
+def _named(text: str, known: Iterable[str]) -> list[str]:
+    """Return what is called so: known names that contain it, and itself."""
+    part = text.casefold()
+    return [text, *(name for name in known if part in name.casefold())]
 
 
 def _parts(rows: Rows, filters: Filters) -> list[Part[PendingInterrupt]]:

@@ -1152,6 +1152,18 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="pendinginterrupt",
             index=models.Index(
+                fields=["thread_id"],
+                name="hitl_int_thread_idx",
+                opclasses=["varchar_pattern_ops"],
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="pendinginterrupt",
+            index=models.Index(fields=["agent"], name="hitl_int_agent_idx"),
+        ),
+        migrations.AddIndex(
+            model_name="pendinginterrupt",
+            index=models.Index(
                 fields=["decided_at", "queue", "decision", "tool_name"],
                 name="hitl_int_decided_idx",
             ),
