@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from hitl_approvals import canonical, permissions
+from hitl_approvals import canonical, permissions, selectors
 from hitl_approvals.admin import (
     arguments,
     call_page,
@@ -17,6 +17,7 @@ from hitl_approvals.admin import (
     fields,
     forms,
     parsing,
+    passes,
     values,
     widgets,
 )
@@ -47,8 +48,10 @@ def edit_view(
     form = forms.edit_form(call)
     if request.method != "POST":
         offered = DecisionType.EDIT in row.allowed_decisions and call.intact
-        if row.status != InterruptStatus.PENDING or not offered:
-            return HttpResponseRedirect(desk.link("change", row.pk))
+        held = selectors.in_the_way_of(person(request), row, timezone.now())
+        if row.status != InterruptStatus.PENDING or not offered or held:
+            place = passes.with_pass(request, desk.link("change", row.pk))
+            return HttpResponseRedirect(place)
         return _step_one(desk, request, row, form)
     sent = Sent.read(request, DecisionType.EDIT.value)
     steps = {UNDO: _undo, CHANGE: _change, APPROVE: _approve}
@@ -151,14 +154,16 @@ def _carried(request: HttpRequest, form: forms.SchemaForm) -> dict[str, Any] | N
     return {**kept, **present}
 
 
-def _head(desk: DeskAdmin, row: PendingInterrupt, sent: Sent | None) -> dict[str, Any]:
+def _head(
+    desk: DeskAdmin, request: HttpRequest, row: PendingInterrupt, sent: Sent | None
+) -> dict[str, Any]:
     now = timezone.now()
     return {
         "row": row,
         "tool": show(row.tool_name, limit=80, one_line=True).html,
         "head": rows.list_row(row, desk.link("change", row.pk), now),
-        "row_url": desk.link("change", row.pk),
-        "edit_url": desk.link("edit", row.pk),
+        "row_url": passes.with_pass(request, desk.link("change", row.pk)),
+        "edit_url": passes.with_pass(request, desk.link("edit", row.pk)),
         "crumb": plain(row.tool_name, 60),
         "reason": sent.reason if sent else "",
         "revision": sent.revision
@@ -181,7 +186,12 @@ def _step_one(
         title = _("Error: %s") % title
     call = arguments.read(row)
     shown = [(one, _proposed(call, one)) for one in form.fields]
-    context = {**_head(desk, row, sent), "title": title, "form": form, "shown": shown}
+    context = {
+        **_head(desk, request, row, sent),
+        "title": title,
+        "form": form,
+        "shown": shown,
+    }
     return desk.page(request, "edit.html", context)
 
 
@@ -214,7 +224,7 @@ def _step_two(
         if name not in call.secret and name not in call.fixed
     }
     context = {
-        **_head(desk, row, sent),
+        **_head(desk, request, row, sent),
         "title": _("Confirm your edit of %s") % plain(row.tool_name, 60),
         "diff": found,
         "changed": changed,

@@ -17,11 +17,17 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 
 from hitl_approvals import permissions
-from hitl_approvals.admin import arrivals, queue, queue_rows, status_line
+from hitl_approvals.admin import arrivals, passes, queue, queue_rows, status_line
 from hitl_approvals.admin.base import DeskAdmin, outside_transactions, person
 from hitl_approvals.admin.bulk import address as bulk_address
 from hitl_approvals.admin.bulk import bulk_view
 from hitl_approvals.admin.bulk_outcome import outcome_view
+from hitl_approvals.admin.claiming import (
+    assign_view,
+    claim_view,
+    release_view,
+    reveal_view,
+)
 from hitl_approvals.admin.deciding import decide_view, done_note, show_page
 from hitl_approvals.admin.editing import edit_view
 from hitl_approvals.admin.logged_out import logged_out
@@ -59,6 +65,10 @@ class PendingInterruptAdmin(DeskAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         pages: dict[str, Page] = {
+            "assign": assign_view,
+            "claim": claim_view,
+            "release": release_view,
+            "reveal": reveal_view,
             "decide": decide_view,
             "edit": edit_view,
             "settle": settle_view,
@@ -129,6 +139,7 @@ class PendingInterruptAdmin(DeskAdmin):
             "previous_query": listing.before,
             "bulk_url": self._bulk_url(request, listing.rows),
             "note": done_note(self, request),
+            "passed": passes.OVER in request.GET,
             "numbers_url": self.link("numbers"),
             "status": status_line.for_desk(self, request),
             "zone": zone_name(),

@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
-from hitl_approvals import permissions
+from hitl_approvals import permissions, selectors
 from hitl_approvals.admin import paging
 from hitl_approvals.admin.paging import Part
 from hitl_approvals.enums import InterruptKind, InterruptStatus
@@ -30,6 +30,7 @@ OVER = (
     InterruptStatus.RESOLVED,
     InterruptStatus.CANCELLED,
 )
+MINE, NOBODYS = "mine", "nobodys"
 URGENT, OLDEST, NEWEST = "urgent", "oldest", "newest"
 MOST_QUEUES = 200
 """Queues that the filter offers."""
@@ -69,6 +70,7 @@ class Filters:
     queue: str = ""
     tool: str = ""
     kind: str = ""
+    hands: str = ""
     order: str = ""
     after: str = ""
     before: str = ""
@@ -84,6 +86,7 @@ class Filters:
             queue=str(data.get("queue", ""))[:64],
             tool=str(data.get("tool", ""))[:128],
             kind=_known(data.get("kind"), InterruptKind.values),
+            hands=_known(data.get("hands"), (MINE, NOBODYS)),
             order=_known(data.get("o"), (URGENT, OLDEST, NEWEST)),
             after=str(data.get("after", "")),
             before=str(data.get("before", "")),
@@ -97,6 +100,7 @@ class Filters:
             "queue": self.queue,
             "tool": self.tool,
             "kind": self.kind,
+            "hands": self.hands,
             "o": self.order,
         } | changes
         given = {key: value for key, value in fields.items() if value}
@@ -128,9 +132,13 @@ def listing(user: Person, filters: Filters) -> Listing:
     views = {name: _view(visible, name) for name in _titles()}
     counts = glance(views, cap=paging.CAP).counts
     found = _matching(visible, filters)
-    light = found.select_related("turn", "queue").defer(*_HEAVY)
+    if filters.hands == MINE:
+        found = found.filter(selectors.held(), assignee=user.pk)
+    elif filters.hands == NOBODYS:
+        found = found.filter(selectors.unheld())
+    light = visible.select_related("turn", "queue", "assignee").defer(*_HEAVY)
     page = paging.page_of(
-        _parts(light, filters), after=filters.after, before=filters.before
+        _parts(found, filters), light, after=filters.after, before=filters.before
     )
     tabs = [
         Tab(

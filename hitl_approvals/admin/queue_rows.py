@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from hitl_approvals.admin import arguments, history, values
+from hitl_approvals.admin import arguments, hands, history, values
 from hitl_approvals.admin.text import plain, show
 from hitl_approvals.admin.times import Left, left, moment, span
 from hitl_approvals.enums import InterruptKind, InterruptStatus
@@ -48,6 +48,8 @@ class ListRow:
     badge_words: str = ""
     when: SafeString | None = None
     in_doubt: bool = False
+    hands: hands.Hands | None = None
+    """Who holds it; None is nobody."""
     name: str = ""
     """What to call it where no markup is, if it can be ticked to be decided."""
     site_fact: str = ""
@@ -112,6 +114,7 @@ def list_row(row: PendingInterrupt, url: str, now: datetime) -> ListRow:
         agent=show(row.agent, limit=60, one_line=True).html,
         requester=show(requester, limit=60, one_line=True).html if requester else None,
     )
+    made.hands = hands.of(row, now)
     if row.status == InterruptStatus.PENDING:
         made.left = left(row.expires_at, now)
         made.after = _("then rejected") if row.expires_at else ""
