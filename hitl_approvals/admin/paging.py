@@ -14,6 +14,7 @@ from django.utils.formats import number_format
 from django.utils.functional import cached_property
 
 M = TypeVar("M", bound=Model)
+Keys = QuerySet[Any, tuple[Any, UUID]]
 
 CAP = 1000
 """Rows that are counted; beyond, a count reads `1,000+`."""
@@ -41,14 +42,15 @@ class Part(Generic[M]):
     """A time that is never null in these rows; empty for the key alone."""
     descending: bool = False
 
-    def along(self, *, back: bool) -> QuerySet[M]:
-        """Return the rows in their order, or from their end."""
+    def along(self, *, back: bool) -> Keys:
+        """Return the keys in their order, or from their end."""
         sign = "-" if self.descending is not back else ""
         names = (self.column, "pk") if self.column else ("pk",)
-        return self.rows.order_by(*(f"{sign}{name}" for name in names))
+        ordered = self.rows.order_by(*(f"{sign}{name}" for name in names))
+        return ordered.values_list(self.column or "pk", "pk")
 
-    def beyond(self, place: Place, *, back: bool) -> QuerySet[M]:
-        """Return the rows that follow a place, or that stand before it, nearest first."""
+    def beyond(self, place: Place, *, back: bool) -> Keys:
+        """Return the keys that follow a place, or that stand before it, nearest first."""
         side = "lt" if self.descending is not back else "gt"
         rows = self.along(back=back)
         further = Q(**{f"pk__{side}": place.pk})
@@ -59,10 +61,10 @@ class Part(Generic[M]):
             Q(**{f"{self.column}__{side}": place.moment}) | further
         )
 
-    def place(self, number: int, row: M) -> Place:
-        """Return where a row stands, this being the part of that number."""
-        moment = getattr(row, self.column) if self.column else None
-        return Place(number, moment, row.pk)
+    def place(self, number: int, key: tuple[Any, UUID]) -> Place:
+        """Return where a key stands, this being the part of that number."""
+        value, pk = key
+        return Place(number, value if self.column else None, pk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,29 +101,46 @@ class Page(Generic[M]):
     before: str = ""
 
 
-def page_of(parts: Sequence[Part[M]], *, after: str = "", before: str = "") -> Page[M]:
+def page_of(
+    parts: Sequence[Part[M]],
+    rows: QuerySet[M],
+    *,
+    after: str = "",
+    before: str = "",
+) -> Page[M]:
     """Return a page of several parts laid end to end, from a place and not by number.
 
     What arrives or leaves meanwhile moves nothing. A place that cannot be read is the
     start, and so is a way back that would end in less than a page.
+
+    Args:
+        parts: The list. Only keys are read from them: should the database have to sort,
+            it sorts little.
+        rows: How to read the rows of the page, by their keys.
+        after: Where the page begins.
+        before: Where it ends; this or the other.
     """
     if (place := _within(parts, before)) is not None:
         found = _collect(parts, place, back=True)
         if len(found) > PAGE:
-            page = found[:PAGE][::-1]
-            return Page(
-                [row for _, row in page], _at(parts, page[-1]), _at(parts, page[0])
-            )
+            places = found[:PAGE][::-1]
+            return Page(_read(rows, places), str(places[-1]), str(places[0]))
         place = None
     else:
         place = _within(parts, after)
     found = _collect(parts, place, back=False)
-    page = found[:PAGE]
+    places = found[:PAGE]
     return Page(
-        [row for _, row in page],
-        _at(parts, page[-1]) if len(found) > PAGE else "",
-        _at(parts, page[0]) if page and place is not None else "",
+        _read(rows, places),
+        str(places[-1]) if len(found) > PAGE else "",
+        str(places[0]) if places and place is not None else "",
     )
+
+
+def _read(rows: QuerySet[M], places: Sequence[Place]) -> list[M]:
+    """Return the rows that are still there, in order."""
+    found = rows.in_bulk([place.pk for place in places])
+    return [found[place.pk] for place in places if place.pk in found]
 
 
 def _within(parts: Sequence[Part[M]], text: str) -> Place | None:
@@ -132,19 +151,14 @@ def _within(parts: Sequence[Part[M]], text: str) -> Place | None:
     return place if timed is (place.moment is not None) else None
 
 
-def _at(parts: Sequence[Part[M]], found: tuple[int, M]) -> str:
-    number, row = found
-    return str(parts[number].place(number, row))
-
-
 def _collect(
     parts: Sequence[Part[M]], place: Place | None, *, back: bool
-) -> list[tuple[int, M]]:
-    """Return one row more than a page holds, if there are that many."""
-    found: list[tuple[int, M]] = []
-    for number, rows in _ways(parts, place, back=back):
+) -> list[Place]:
+    """Return one place more than a page holds, if there are that many."""
+    found: list[Place] = []
+    for number, keys in _ways(parts, place, back=back):
         room = PAGE + 1 - len(found)
-        found += [(number, row) for row in rows[:room]]
+        found += [parts[number].place(number, key) for key in keys[:room]]
         if len(found) > PAGE:
             break
     return found
@@ -152,7 +166,7 @@ def _collect(
 
 def _ways(
     parts: Sequence[Part[M]], place: Place | None, *, back: bool
-) -> Iterator[tuple[int, QuerySet[M]]]:
+) -> Iterator[tuple[int, Keys]]:
     # Each part walks an index of its own, which one ORDER BY over all could not.
     numbers = range(len(parts))
     for number in reversed(numbers) if back else numbers:

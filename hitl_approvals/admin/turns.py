@@ -86,7 +86,8 @@ class AgentTurnAdmin(DeskAdmin):
         if text:
             found = found.filter(_search(text))
         page = paging.page_of(
-            [paging.Part(turn_page.light(found), descending=True)],
+            [paging.Part(found, descending=True)],
+            turn_page.light(visible),
             after=request.GET.get("after", ""),
             before=request.GET.get("before", ""),
         )

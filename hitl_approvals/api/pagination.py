@@ -89,9 +89,12 @@ class RequestedAtPagination(BasePagination):
         given = request.query_params.get("cursor")
         cursor = None if given is None else Cursor.read(given)
         back = cursor is not None and cursor.back
-        rows = list(_from(queryset, cursor, descending=newest is not back)[: size + 1])
-        more = len(rows) > size
-        page = rows[:size]
+        ordered = _from(queryset, cursor, descending=newest is not back)
+        # Keys first: should the database have to sort, it sorts little.
+        keys = list(ordered.values_list("pk", flat=True)[: size + 1])
+        more = len(keys) > size
+        found = queryset.in_bulk(keys[:size])
+        page = [found[key] for key in keys[:size] if key in found]
         if back:
             page.reverse()
         has_next = back or more

@@ -33,6 +33,7 @@ from hitl_approvals.exceptions import (
     PayloadRejected,
     ReviewerNotAllowed,
 )
+from hitl_approvals.figures.scope import Scope
 from hitl_approvals.models import AgentTurn, PendingInterrupt
 from hitl_approvals.services.claims import assign_by_name
 from hitl_approvals.services.forking import fork_or_find
@@ -61,7 +62,7 @@ class InterruptViewSet(ApprovalsViewSet[PendingInterrupt]):
 
     def get_queryset(self) -> QuerySet[PendingInterrupt]:
         """Return what this person may see."""
-        rows = permissions.visible_to(person(self.request))
+        rows = Scope.of(person(self.request)).interrupts()
         return rows.select_related("turn", "client", "assignee").defer(*NOT_IN_LISTS)
 
     def get_serializer_class(self) -> type[BaseSerializer[PendingInterrupt]]:

@@ -1122,7 +1122,14 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="pendinginterrupt",
             index=models.Index(
-                fields=["queue", "status", "requested_at"], name="hitl_int_queue_idx"
+                fields=["queue", "status", "requested_at", "id"],
+                name="hitl_int_queue_idx",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="pendinginterrupt",
+            index=models.Index(
+                fields=["requested_at", "id"], name="hitl_int_requested_idx"
             ),
         ),
         migrations.AddIndex(

@@ -232,8 +232,10 @@ class PendingInterrupt(models.Model):
                 fields=["status", "requested_at", "id"], name="hitl_int_status_idx"
             ),
             models.Index(
-                fields=["queue", "status", "requested_at"], name="hitl_int_queue_idx"
+                fields=["queue", "status", "requested_at", "id"],
+                name="hitl_int_queue_idx",
             ),
+            models.Index(fields=["requested_at", "id"], name="hitl_int_requested_idx"),
             models.Index(fields=["status", "expires_at"], name="hitl_int_expiry_idx"),
             models.Index(fields=["status", "execute_by"], name="hitl_int_lapse_idx"),
             models.Index(fields=["tool_name", "status"], name="hitl_int_tool_idx"),
