@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from hitl_approvals import permissions, services
-from hitl_approvals.admin import bulk_outcome, bulk_rows, history, parsing
+from hitl_approvals.admin import bulk_outcome, bulk_rows, history, parsing, reasons
 from hitl_approvals.admin.base import DeskAdmin, person
 from hitl_approvals.decisions import Approve, Decision, Reject
 from hitl_approvals.enums import DecisionType, Door, InterruptStatus
@@ -39,6 +39,12 @@ class Chosen:
     """Revision by row, of what is to be decided."""
     key: str = ""
     reason: str = ""
+    canned: str = ""
+
+    @property
+    def told(self) -> str:
+        """The reason that is meant, from the site's list, by hand, or both."""
+        return reasons.joined(self.canned, self.reason)
 
     @classmethod
     def read(cls, data: QueryDict) -> Chosen:
@@ -57,6 +63,7 @@ class Chosen:
             ticked=ticked,
             key=data.get("key", "")[:100],
             reason=parsing.lines(data.get("reason", "")),
+            canned=data.get("canned", "")[:1000],
         )
 
     def with_turns(self, request: HttpRequest) -> list[UUID]:
@@ -110,11 +117,14 @@ def _decision(chosen: Chosen, faults: dict[str, str]) -> Decision | None:
         chosen.key = str(uuid4())
     if chosen.verb == DecisionType.APPROVE:
         return Approve()
-    if not chosen.reason.strip():
+    if not reasons.is_offered(chosen.canned):
+        faults["reason"] = _("This saved reason is not offered any more.")
+        return None
+    if not chosen.told.strip():
         faults["reason"] = _("Say why, so that the agents can do better.")
         return None
     try:
-        return Reject(chosen.reason)
+        return Reject(chosen.told)
     except TypeError as error:
         faults["reason"] = str(error)
         return None
@@ -181,6 +191,8 @@ def _page(
         "faults": faults or {},
         "changed": [one for one in open_ if one.changed],
         "reason": chosen.reason,
+        "reasons": reasons.choices(),
+        "canned": chosen.canned,
         "bulk_url": desk.link("bulk"),
     }
     return desk.page(request, "bulk.html", context)

@@ -567,3 +567,18 @@ def test_the_pages_are_labelled_for_screen_readers(desk: Client, do: str) -> Non
                 assert set(value.split()) <= set(ids), (attribute, value)
         assert html.count("<h1") == 1
         assert "style=" not in html.split("<main", 1)[-1]
+
+
+def test_a_saved_reason_may_stand_for_all_of_them(desk: Client, settings: Any) -> None:
+    saved = ["Not covered by the returns policy", "Wrong amount"]
+    settings.HITL_APPROVALS = {**settings.HITL_APPROVALS, "REJECT_REASONS": saved}
+    rows = [refund(), refund()]
+    page = open_page(desk, rows, "reject")
+
+    refused = press(desk, page, canned="Never offered", reason="typed")
+    assert "not offered any more" in refused.content.decode()
+    assert form_of(refused)["reason"] == "typed"
+    assert press(desk, page, canned=saved[1], reason="Ask anew.").status_code == 302
+
+    reasons = PendingInterrupt.objects.values_list("reason", flat=True)
+    assert set(reasons) == {"Wrong amount\nAsk anew."}
