@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -129,3 +131,29 @@ def test_it_stands_on_the_desk_and_on_the_page_of_numbers(
         for address in (LIST, f"{LIST}numbers/"):
             assert "1 open, the oldest for" in client.get(address).content.decode()
     assert f'href="{LIST}numbers/"' in desk.get(LIST).content.decode()
+
+
+def test_the_index_of_the_documentation_shows_it(
+    desk: Client,
+    viewer: User,
+    other_reviewer: User,
+    login: Callable[..., Client],
+    tmp_path: Path,
+    settings: Any,
+) -> None:
+    page = (Path(__file__).parents[2] / "docs/how-to/operate.md").read_text()
+    (block,) = re.findall(
+        r"^```html\+django\n(.*?)^```$", page, re.DOTALL | re.MULTILINE
+    )
+    (tmp_path / "admin").mkdir()
+    (tmp_path / "admin" / "index.html").write_text(block)
+    settings.TEMPLATES = [{**settings.TEMPLATES[0], "DIRS": [tmp_path]}]
+    refund()
+    stranger = User.objects.create_user("stranger", is_staff=True)
+
+    for client in (desk, login(viewer)):
+        html = client.get("/admin/").content.decode()
+        assert "1 open, the oldest for" in html
+        assert "hitl_approvals/desk.css" in html
+    unseen = login(stranger).get("/admin/").content.decode()
+    assert "desk-status" not in unseen
