@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import update_wrapper
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.urls import URLPattern, path, reverse_lazy
+from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
-from django.views.decorators.csrf import csrf_protect
 
 from hitl_approvals import permissions
-from hitl_approvals.admin import arrivals, passes, queue, queue_rows, status_line
+from hitl_approvals.admin import arrivals, hands, passes, queue, queue_rows, status_line
 from hitl_approvals.admin.base import DeskAdmin, outside_transactions, person
 from hitl_approvals.admin.bulk import address as bulk_address
 from hitl_approvals.admin.bulk import bulk_view
@@ -29,8 +27,9 @@ from hitl_approvals.admin.claiming import (
     reveal_view,
 )
 from hitl_approvals.admin.deciding import decide_view, done_note, show_page
+from hitl_approvals.admin.doors import guarded
+from hitl_approvals.admin.downloads import full_view
 from hitl_approvals.admin.editing import edit_view
-from hitl_approvals.admin.logged_out import logged_out
 from hitl_approvals.admin.numbers_page import numbers_view
 from hitl_approvals.admin.sections import SAFETY
 from hitl_approvals.admin.settling import settle_view
@@ -71,6 +70,7 @@ class PendingInterruptAdmin(DeskAdmin):
             "reveal": reveal_view,
             "decide": decide_view,
             "edit": edit_view,
+            "full": full_view,
             "settle": settle_view,
         }
         name = f"{self.opts.app_label}_{self.opts.model_name}"
@@ -94,12 +94,12 @@ class PendingInterruptAdmin(DeskAdmin):
             for verb, view in whole.items()
         ]
         own += [
-            path("bulk/", self._guarded(bulk_view, self._chosen), name=f"{name}_bulk"),
             path(
-                "bulk/outcome/",
-                self._guarded(outcome_view, self._chosen),
-                name=f"{name}_bulk_outcome",
-            ),
+                f"{verb}/",
+                guarded(self, partial(page, self), partial(bulk_address, self)),
+                name=f"{name}_{verb.replace('/', '_')}",
+            )
+            for verb, page in {"bulk": bulk_view, "bulk/outcome": outcome_view}.items()
         ]
         return [*own, *super().get_urls()]
 
@@ -127,13 +127,15 @@ class PendingInterruptAdmin(DeskAdmin):
         filters = queue.Filters.read(request.GET)
         listing = queue.listing(person(request), filters)
         urls = queue_rows.url_map(listing.rows, self.link)
+        claims = hands.claim_urls(self, person(request), listing.rows, now)
         context = {
             "title": listing.title,
             "listing": listing,
             "filters": filters,
             "groups": queue_rows.groups(
-                listing.rows, urls, now, self.row_facts(request, listing.rows)
+                listing.rows, urls, now, self.row_facts(request, listing.rows), claims
             ),
+            "claims": bool(claims),
             "over": filters.view in (queue.DECIDED, queue.ALL),
             "next_query": listing.after,
             "previous_query": listing.before,
@@ -170,9 +172,6 @@ class PendingInterruptAdmin(DeskAdmin):
     def _arrived(self, request: HttpRequest) -> HttpResponse:
         return arrivals.arrivals(self, request)
 
-    def _chosen(self, request: HttpRequest) -> str:
-        return bulk_address(self, request)
-
     def _numbers(self, request: HttpRequest) -> HttpResponse:
         return numbers_view(self, request)
 
@@ -185,26 +184,4 @@ class PendingInterruptAdmin(DeskAdmin):
         def back(request: HttpRequest, interrupt_id: UUID) -> str:
             return self.link("change", interrupt_id)
 
-        return self._guarded(page, back)
-
-    def _guarded(
-        self, page: Callable[..., HttpResponse], back: Callable[..., str]
-    ) -> Callable[..., HttpResponse]:
-        """Guard a page like the admin guards its own, and keep what was typed."""
-
-        def inside(request: HttpRequest, **route: Any) -> HttpResponse:
-            return page(self, request, **route)
-
-        guarded = self.admin_site.admin_view(inside)
-
-        def door(request: HttpRequest, **route: Any) -> HttpResponse:
-            if request.method == "POST" and not self.admin_site.has_permission(request):
-                return logged_out(self, request, back(request, **route))
-            return guarded(request, **route)
-
-        outer: Any = csrf_protect(never_cache(door))
-        update_wrapper(outer, page)
-        outer.admin_site = self.admin_site
-        # Read by LoginRequiredMiddleware.
-        outer.login_url = reverse_lazy("admin:login", current_app=self.admin_site.name)
-        return outside_transactions(outer)
+        return guarded(self, partial(page, self), back)
