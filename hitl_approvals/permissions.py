@@ -174,6 +174,11 @@ def why_not_hold(user: Person, interrupt: PendingInterrupt) -> str | None:
     return None
 
 
+def may_settle(user: Person) -> bool:
+    """Tell whether a person may settle the doubts that they may see."""
+    return user.is_active and user.has_perm(SETTLE)
+
+
 def may_assign(user: Person) -> bool:
     """Tell whether a person may take a row from one and give it to another."""
     return user.is_active and user.has_perm(ASSIGN)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.http import HttpRequest
 from django.utils.html import format_html
@@ -52,14 +54,34 @@ def sentence(row: PendingInterrupt, user: Person, now: datetime) -> SafeString |
     return format_html(words, found.name, found.until)
 
 
+def claim_urls(
+    desk: DeskAdmin, user: Person, rows: Sequence[PendingInterrupt], now: datetime
+) -> dict[UUID, str]:
+    """Return, for those rows of a list that this person could take in hand, where."""
+    free = [one for one in rows if of(one, now) is None]
+    doubts = permissions.may_settle(user)
+    # Asked for the held ones too: as many queries whoever holds them.
+    waiting = [one.pk for one in rows if one.status == InterruptStatus.PENDING]
+    found = permissions.decidable_by(user).filter(pk__in=waiting)
+    mine = set(found.values_list("pk", flat=True)) if waiting else set()
+    return {
+        one.pk: desk.link("claim", one.pk)
+        for one in free
+        if (one.pk in mine and not _over(one, now))
+        or (doubts and one.status == InterruptStatus.IN_DOUBT)
+    }
+
+
+def _over(row: PendingInterrupt, now: datetime) -> bool:
+    return row.expires_at is not None and row.expires_at <= now
+
+
 def controls(
     desk: DeskAdmin, request: HttpRequest, row: PendingInterrupt, user: Person, now: Any
 ) -> dict[str, Any]:
     """Return which of claim, release and assign this person is offered, and where."""
-    over = row.expires_at is not None and row.expires_at <= now
-    if row.status not in selectors.OPEN or (
-        row.status == InterruptStatus.PENDING and over
-    ):
+    pending = row.status == InterruptStatus.PENDING
+    if row.status not in selectors.OPEN or (pending and _over(row, now)):
         return {}
     found = of(row, now)
     others = found is not None and found.id != user.pk

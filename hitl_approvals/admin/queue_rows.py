@@ -50,6 +50,8 @@ class ListRow:
     in_doubt: bool = False
     hands: hands.Hands | None = None
     """Who holds it; None is nobody."""
+    claim_url: str = ""
+    """Where the reader may take it in hand from the list."""
     name: str = ""
     """What to call it where no markup is, if it can be ticked to be decided."""
     site_fact: str = ""
@@ -70,6 +72,7 @@ def groups(
     urls: dict[UUID, str],
     now: datetime,
     facts: Mapping[UUID, str] | None = None,
+    claims: Mapping[UUID, str] | None = None,
 ) -> list[Group]:
     """Return rows in order, those of one turn together at the place of the first."""
     sizes = Counter(one.turn_id for one in interrupts if _waits(one))
@@ -85,6 +88,7 @@ def groups(
         group = made.setdefault(key, Group())
         row = list_row(one, urls[one.pk], now)
         row.site_fact = (facts or {}).get(one.pk, "")
+        row.claim_url = (claims or {}).get(one.pk, "")
         group.rows.append(row)
         if together and group.head is None:
             group.head = _head(one, sizes[one.turn_id], asked.get(one.turn_id))

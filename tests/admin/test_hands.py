@@ -16,7 +16,7 @@ from hitl_approvals.models import (
     PendingInterrupt,
     ReviewQueue,
 )
-from tests.admin.html_forms import as_sent, form_to
+from tests.admin.html_forms import as_sent, form_to, forms_of
 from tests.admin.scenes import (
     LIST,
     ask,
@@ -373,3 +373,31 @@ def test_the_list_asks_as_often_for_many_holders_as_for_none(
         desk.get(LIST)
 
     assert len(before) == len(after)
+
+
+def test_the_list_offers_a_claim_to_those_who_may_close_a_row(
+    desk: Client,
+    reviewer: User,
+    other_reviewer: User,
+    viewer: User,
+    settler: User,
+    login: Callable[[User], Client],
+) -> None:
+    own, free, held = refund(by=reviewer), refund(), refund()
+    late, doubt = refund(), charge_in_doubt()
+    claim(held, other_reviewer)
+    expire(late)
+
+    def offered(client: Client) -> set[Any]:
+        page = text(client.get(LIST))
+        rows = (own, free, held, late, doubt)
+        return {row.pk for row in rows if button("claim", row) in page}
+
+    assert offered(desk) == {free.pk}
+    assert offered(login(other_reviewer)) == {own.pk, free.pk}
+    assert offered(login(settler)) == {doubt.pk}
+    assert offered(login(viewer)) == set()
+    form = next(one for one in forms_of(text(desk.get(LIST))) if one.method == "post")
+    assert "csrfmiddlewaretoken" in form.fields
+    response = desk.post(url(free, "claim"), form.fields)
+    assert (response.status_code, response.url) == (302, url(free))
