@@ -16,6 +16,7 @@ from hitl_approvals.admin import (
     hands,
     panels,
     passes,
+    pressing,
     reasons,
     sections,
     values,
@@ -140,7 +141,7 @@ def decide_view(
         return HttpResponseRedirect(desk.link("change", row.pk))
     sent = Sent.read(request)
     form: AnswerForm | None = None
-    if sent.verb == DecisionType.RESPOND:
+    if sent.verb == DecisionType.RESPOND or pressing.pressed(request.POST):
         form = AnswerForm(row.response_schema)
         form.read(request.POST)
     typed: dict[str, Any] = {
@@ -148,6 +149,9 @@ def decide_view(
         "canned": sent.canned,
         "form": form,
     }
+    if form is not None and pressing.pressed(request.POST):
+        pressing.press(form, request.POST)
+        return show_page(desk, request, row, **typed)
     try:
         decision = _decision(sent, form)
         return record(desk, request, row, decision, sent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -14,10 +15,11 @@ from hitl_approvals.admin import (
     arguments,
     call_page,
     diffs,
-    fields,
     forms,
+    groups,
     parsing,
     passes,
+    pressing,
     values,
     widgets,
 )
@@ -33,7 +35,8 @@ from hitl_approvals.exceptions import (
 )
 from hitl_approvals.models import PendingInterrupt
 
-REVIEW, UNDO, CHANGE, APPROVE = "review", "undo", "change", "approve"
+REVIEW, PRESS, CHANGE, APPROVE = "review", "press", "change", "approve"
+_TYPED = re.compile(r"f[0-9]")
 
 
 def edit_view(
@@ -54,12 +57,13 @@ def edit_view(
             return HttpResponseRedirect(place)
         return _step_one(desk, request, row, form)
     sent = Sent.read(request, DecisionType.EDIT.value)
-    steps = {UNDO: _undo, CHANGE: _change, APPROVE: _approve}
-    step = UNDO if request.POST.get(UNDO) else request.POST.get("step", REVIEW)
+    steps = {PRESS: _press, CHANGE: _change, APPROVE: _approve}
+    inside = pressing.pressed(request.POST)
+    step = PRESS if inside else request.POST.get("step", REVIEW)
     return steps.get(step, _review)(desk, request, row, call, form, sent)
 
 
-def _undo(
+def _press(
     desk: DeskAdmin,
     request: HttpRequest,
     row: PendingInterrupt,
@@ -68,7 +72,7 @@ def _undo(
     sent: Sent,
 ) -> HttpResponse:
     form.read(request.POST)
-    form.put_back(request.POST.get(UNDO, ""))
+    pressing.press(form, request.POST)
     return _step_one(desk, request, row, form, sent)
 
 
@@ -90,7 +94,7 @@ def _review(
         form.place(forms.misfits(row, edited))
     if form.fault_count:
         return _step_one(desk, request, row, form, sent)
-    return _step_two(desk, request, row, call, edited, sent)
+    return _step_two(desk, request, row, call, form, edited, sent)
 
 
 def _change(
@@ -101,9 +105,7 @@ def _change(
     form: forms.SchemaForm,
     sent: Sent,
 ) -> HttpResponse:
-    edited = _carried(request, form)
-    if edited is not None:
-        form.load(edited)
+    form.read(request.POST)
     return _step_one(desk, request, row, form, sent)
 
 
@@ -116,6 +118,7 @@ def _approve(
     sent: Sent,
 ) -> HttpResponse:
     edited = _carried(request, form)
+    form.read(request.POST)
     if edited is None:
         form.errors = [_("What you had edited did not arrive; look at it again.")]
         return _step_one(desk, request, row, form, sent)
@@ -123,13 +126,10 @@ def _approve(
     try:
         return record(desk, request, row, Edit(edited, sent.reason), sent)
     except PayloadRejected as error:
-        form.load(edited)
         form.place(error.errors or [{"loc": "", "message": error.detail}])
     except REFUSED as error:
-        form.load(edited)
         form.errors = [error.detail]
     except TypeError as error:  # a reason that no column can hold
-        form.load(edited)
         form.errors = [str(error)]
     return _step_one(desk, request, row, form, sent)
 
@@ -148,7 +148,7 @@ def _carried(request: HttpRequest, form: forms.SchemaForm) -> dict[str, Any] | N
         return None
     if not isinstance(given, dict):
         return None
-    locked = {one.name: one.original for one in form.fields if one.locked}
+    locked = form.kept | {one.name: one.original for one in form.fields if one.locked}
     kept = {name: value for name, value in given.items() if name not in locked}
     present = {name: value for name, value in locked.items() if value is not MISSING}
     return {**kept, **present}
@@ -185,7 +185,12 @@ def _step_one(
     if form.fault_count:
         title = _("Error: %s") % title
     call = arguments.read(row)
-    shown = [(one, _proposed(call, one)) for one in form.fields]
+    room = arguments.PAGE_ROOM
+    shown = []
+    for one in form.fields:
+        proposed = _proposed(call, one, room)
+        room -= proposed["taken"]
+        shown.append((one, proposed))
     context = {
         **_head(desk, request, row, sent),
         "title": title,
@@ -195,16 +200,25 @@ def _step_one(
     return desk.page(request, "edit.html", context)
 
 
-def _proposed(call: arguments.CallArguments, field: fields.Field) -> dict[str, Any]:
+def _proposed(
+    call: arguments.CallArguments, field: groups.Node, room: int
+) -> dict[str, Any]:
     """Return what the agent proposed for a field, to stand beside it."""
-    tally = values.Tally()
+    tally = values.Tally(room=max(min(values.ROOM, room), 0))
+    before = tally.room
     given = field.original is not MISSING
     secret = field.locked == "secret"
+    shape = call.shape(field.name)
     return {
-        "html": values.render(field.original, tally) if given and not secret else None,
+        "html": arguments.value_html(shape, field.original, tally)
+        if given and not secret
+        else None,
         "note": tally.note(),
         "given": given,
         "changed": field.changed,
+        "limits": shape.limits,
+        "in_part": tally.in_part,
+        "taken": before - tally.room,
     }
 
 
@@ -213,22 +227,25 @@ def _step_two(
     request: HttpRequest,
     row: PendingInterrupt,
     call: arguments.CallArguments,
+    form: forms.SchemaForm,
     edited: dict[str, Any],
     sent: Sent,
 ) -> HttpResponse:
     found = diffs.rows(call, edited)
-    changed = sum(one.changed for one in found)
+    changed, total = diffs.counts(call, edited)
     carried = {
-        name: value
-        for name, value in edited.items()
-        if name not in call.secret and name not in call.fixed
+        one.name: edited[one.name]
+        for one in form.fields
+        if not one.locked and one.name in edited
     }
     context = {
         **_head(desk, request, row, sent),
         "title": _("Confirm your edit of %s") % plain(row.tool_name, 60),
         "diff": found,
         "changed": changed,
-        "total": len(found),
+        "total": total,
+        "not_shown": diffs.not_shown(total, changed),
+        "typed": [one for one in request.POST.items() if _TYPED.match(one[0])],
         "args": canonical.dumps(carried, max_bytes=None, max_depth=None),
         "digest": call_page.digest_of(edited),
         "fits": not forms.misfits(row, edited) or not changed,
