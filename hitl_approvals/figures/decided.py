@@ -1,5 +1,8 @@
 """How interrupts were decided in a period: by day, by tool and by queue.
 
+What is counted stands in one index, `hitl_int_decided_idx`; no query here may name
+another column, or each row that it counts is fetched.
+
 A period's newest decisions are counted by the database, up to a cap. Where there are
 more, the period begins later, and says so; nothing is estimated.
 """
@@ -64,12 +67,13 @@ class Period:
         today = now.astimezone(zone).date()
         first = today - timedelta(days=days - 1)
         since = _begin(first, zone)
-        decided = rows.filter(decision__isnull=False, decided_at__gte=since)
+        made = rows.filter(decision__isnull=False)
+        decided = made.filter(decided_at__gte=since)
         newest = decided.order_by("-decided_at").values_list("decided_at", flat=True)
         beyond = next(iter(newest[MOST : MOST + 1]), None)
         if beyond is not None:
             since = beyond
-            decided = decided.filter(decided_at__gt=since)
+            decided = made.filter(decided_at__gt=since)
             first = since.astimezone(zone).date()
         span = (today - first).days + 1
         calendar = [first + timedelta(days=number) for number in range(span)]
@@ -82,7 +86,7 @@ class Period:
             self.rows.annotate(day=_number_of(bounds, 0, len(bounds)))
             .order_by()
             .values_list("day", "decision")
-            .annotate(number=Count("pk"))
+            .annotate(number=Count("*"))
         )
         made = {day: Shares() for day in self.days}
         for number, decision, count in found:
@@ -94,7 +98,7 @@ class Period:
         found = (
             self.rows.order_by()
             .values_list("tool_name", "queue_id", "decision")
-            .annotate(number=Count("pk"))
+            .annotate(number=Count("*"))
         )
         made: dict[tuple[str, str], Shares] = {}
         for tool, queue, decision, count in found:

@@ -94,4 +94,9 @@ def test_every_page_reads_by_the_index_that_was_made_for_it(many: Client) -> Non
         if indexes - used:
             wrong.append(f"{address}: not by {indexes - used} but by {used}")
 
+    counting = "Index Only Scan using hitl_int_decided_idx"
+    counted = [plan for _, plan in plans(many, f"{LIST}numbers/") if counting in plan]
+    if len(counted) < 2:
+        wrong.append("The numbers fetch the rows that they count.")
+
     assert not wrong, "\n\n".join(wrong)
