@@ -15,7 +15,7 @@ TEST_SETTINGS := DJANGO_SETTINGS_MODULE=tests.settings.sqlite
 SUITES := browser chaos crash engines mariadb
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test model lint format types imports migrations-check docs \
+.PHONY: help install demo test model lint format types imports migrations-check messages docs \
 	test-matrix races crash chaos bench-cycle bench-queue clean $(SUITES:%=test-%)
 
 help: ## Say what can be made
@@ -49,6 +49,10 @@ imports: $(DEVELOPMENT) ## Check who imports whom
 
 migrations-check: $(DEVELOPMENT) ## Check that no migration is missing
 	$(TEST_SETTINGS) $(PY) manage.py makemigrations --check --dry-run
+
+messages: $(DEVELOPMENT) ## Gather what is to be translated, and compile what is (needs gettext)
+	cd hitl_approvals && ../$(VENV)/bin/django-admin makemessages -l de --no-wrap --no-location
+	cd hitl_approvals && ../$(VENV)/bin/django-admin compilemessages -l de
 
 docs: $(DEVELOPMENT) ## Build the documentation
 	$(PY) -m sphinx --fail-on-warning --keep-going --nitpicky -b html docs docs/_build/html

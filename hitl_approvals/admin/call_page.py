@@ -20,6 +20,7 @@ from hitl_approvals.admin import (
     forking,
     history,
     queue_rows,
+    rules,
     same_turn,
     values,
 )
@@ -122,7 +123,7 @@ def read_page(
         asked=conversation.asked(context.get("asked"), redactor),
         requester=head.requester,
         claim=conversation.quoted(context.get("agent_reason"), redactor),
-        why=show(str(policy.get("why") or ""), limit=400).html,
+        why=show(rules.reason(str(policy.get("why") or "")), limit=400).html,
         judged=moment(row.requested_at, now),
         messages=talk.messages[-LAST_MESSAGES:],
         earlier=talk.messages[:-LAST_MESSAGES],
