@@ -47,7 +47,9 @@ class BulkRow:
     def args(self) -> list[tuple[ArgumentRow, bool]]:
         """Every argument, and whether its value takes the whole width."""
         rows = self.table.rows if self.table else []
-        return [(one, one.wide or "desk-nest" in one.html) for one in rows]
+        return [
+            (one, one.wide or bool(one.note) or "desk-nest" in one.html) for one in rows
+        ]
 
 
 def gather(

@@ -67,8 +67,13 @@ class Ledger:
                 _("Once its time is over it comes back as in doubt."),
                 self.under_way,
             ),
-            ("unknown", _("May have run, or not"), "", self.unknown),
-            ("doubts", _("In doubt, to be settled by a person"), "", self.doubts),
+            ("unknown", _("Nobody could find out whether it ran"), "", self.unknown),
+            (
+                "doubts",
+                _("In doubt: it may have run, or not"),
+                _("A person has to find out."),
+                self.doubts,
+            ),
             ("kept", _("Decided and not used yet"), "", self.kept),
         )
         return [
@@ -137,7 +142,12 @@ def read(
     kept = [one for one in rows if one.status == InterruptStatus.DECIDED]
     ran = by_status.get(StepStatus.SUCCEEDED, [])
     under_way = by_status.get(StepStatus.STARTED, [])
-    unknown = by_status.get(StepStatus.UNKNOWN, [])
+    open_doubts = {one.pk for one in doubts}
+    unknown = [
+        one
+        for one in by_status.get(StepStatus.UNKNOWN, [])
+        if one.interrupt_id not in open_doubts
+    ]
     found = Ledger(
         ran=_steps(desk, ran, visible, now),
         under_way=_steps(desk, under_way, visible, now),
@@ -177,7 +187,7 @@ def check(ledger: Ledger | None, request: HttpRequest, typed: Typed) -> bool:
 
 def must_look(ledger: Ledger) -> bool:
     """Tell whether something may have happened that a restart could do again."""
-    return bool(ledger.counts["ran"] or ledger.counts["unknown"])
+    return any(ledger.counts[name] for name in ("ran", "unknown", "doubts"))
 
 
 def why(turn: AgentTurn, redactor: Redactor) -> SafeString | None:
