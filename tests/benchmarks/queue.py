@@ -26,6 +26,7 @@ from django.utils import timezone
 from hitl_approvals.models import PendingInterrupt
 from tests.benchmarks import desk_agent
 from tests.benchmarks.rows import Size, fill
+from tests.workspace import run_database
 
 LIST = "/admin/hitl_approvals/pendinginterrupt/"
 SMALL = 1_000
@@ -134,7 +135,7 @@ def a_site(size: Size) -> Iterator[Site]:
     before = connections[DEFAULT_DB_ALIAS]
     made = before.copy(alias=DEFAULT_DB_ALIAS)
     made.settings_dict = {**before.settings_dict}
-    name = f"{before.settings_dict['NAME']}_{size.rows}"
+    name = f"{run_database()}_{size.rows}"
     made.settings_dict["TEST"] = {**before.settings_dict["TEST"], "NAME": name}
     connections[DEFAULT_DB_ALIAS] = made
     old = made.settings_dict["NAME"]
