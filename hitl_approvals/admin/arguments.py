@@ -77,7 +77,7 @@ class ArgumentTable:
 
     rows: list[ArgumentRow] = field(default_factory=list)
     secrets: int = 0
-    in_part: int = 0
+    clipped: int = 0
     left_out: int = 0
     """Arguments of which the page shows nothing."""
     tally: values.Tally = field(default_factory=values.Tally)
@@ -85,7 +85,12 @@ class ArgumentTable:
     @property
     def partial(self) -> bool:
         """Whether anything but secrets is not on the page."""
-        return self.in_part > 0 or self.left_out > 0
+        return self.in_part > 0
+
+    @property
+    def in_part(self) -> int:
+        """Arguments that the page does not show in full, or not at all."""
+        return self.clipped + self.left_out
 
     @property
     def summary(self) -> str:
@@ -94,8 +99,8 @@ class ArgumentTable:
         parts = [ngettext("%d argument", "%d arguments", total) % total]
         if self.left_out:
             parts.append(_("%d not shown") % self.left_out)
-        if self.in_part:
-            parts.append(_("%d shown in part") % self.in_part)
+        if self.clipped:
+            parts.append(_("%d shown in part") % self.clipped)
         if self.secrets:
             hidden = ngettext("%d hidden, secret", "%d hidden, secret", self.secrets)
             parts.append(hidden % self.secrets)
@@ -156,7 +161,7 @@ def table(arguments: CallArguments) -> ArgumentTable:
         room -= before - tally.room
         made.rows.append(row)
         made.secrets += row.state == "secret"
-        made.in_part += tally.in_part
+        made.clipped += tally.in_part
         made.tally.hidden += tally.hidden
         made.tally.turning += tally.turning
     return made

@@ -68,6 +68,7 @@ class CallPage:
     timeline: list[history.Line]
     question: SafeString | None = None
     question_in_part: bool = False
+    context_in_part: bool = False
     mode: str = ""
     warnings: list[str] = field(default_factory=list)
     repeat_url: str = ""
@@ -122,6 +123,7 @@ def read_page(
         full_digest=digest,
         asked=conversation.asked(context.get("asked"), redactor),
         requester=head.requester,
+        context_in_part=conversation.in_part(context, redactor),
         claim=conversation.quoted(context.get("agent_reason"), redactor),
         why=show(rules.reason(str(policy.get("why") or "")), limit=400).html,
         judged=moment(row.requested_at, now),

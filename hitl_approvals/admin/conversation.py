@@ -56,6 +56,16 @@ def quoted(text: Any, redactor: Redactor) -> SafeString | None:
     return val(redactor.clean(text))
 
 
+def in_part(context: Mapping[str, Any], redactor: Redactor) -> bool:
+    """Tell whether not all of what was asked, or of the agent's claim, is shown."""
+    texts = [
+        _as_text(context[key], redactor)
+        for key in ("asked", "agent_reason")
+        if context.get(key) not in (None, "")
+    ]
+    return any(show(one).left_out > 0 for one in texts)
+
+
 def read(found: Any, redactor: Redactor, row: PendingInterrupt) -> Conversation:
     """Return the conversation up to a call, as far as a page has room for it."""
     made = Conversation()

@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from hitl_approvals import services
-from hitl_approvals.admin import dates, shapes
+from hitl_approvals.admin import arguments, dates, shapes
 from hitl_approvals.decisions import Edit
 from hitl_approvals.models import PendingInterrupt
 from tests.admin.scenes import REFUND, ask, call, refund, start, url
@@ -249,3 +249,22 @@ def test_a_huge_value_makes_a_small_page_in_a_short_time(
     assert took < 1
     assert "shown in part" in page
     assert json.loads(saved(desk, row).content) == args
+
+
+def test_ten_thousand_arguments_are_counted() -> None:
+    args = {f"argument {number}": number for number in range(10_000)}
+    table = arguments.table(
+        arguments.CallArguments(
+            given=args,
+            order=list(args),
+            schema={},
+            secret=frozenset({"argument 9999"}),
+            fixed=frozenset(),
+            intact=True,
+            digest="",
+        )
+    )
+
+    assert len(table.rows) == arguments.MOST_ROWS
+    assert table.in_part == 9900
+    assert table.summary == "10000 arguments, 9900 not shown, 1 hidden, secret"
