@@ -7,10 +7,11 @@ from typing import Any
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from hitl_approvals import permissions, services
-from hitl_approvals.admin import parsing
+from hitl_approvals.admin import hands, parsing
 from hitl_approvals.admin.base import DeskAdmin, person
 from hitl_approvals.admin.deciding import show_page
 from hitl_approvals.admin.forms import AnswerForm
@@ -104,7 +105,11 @@ def _post(
         return desk.forbidden(request, error.detail)
     except InterruptNotFound as error:
         raise Http404(error.detail) from error
-    except (ClaimedByAnother, PayloadRejected, TransitionNotAllowed) as error:
+    except ClaimedByAnother as error:
+        fresh = find(request, row.pk)
+        told = hands.sentence(fresh, person(request), timezone.now())
+        return _again(desk, request, fresh, alerts=[told or error.detail])
+    except (PayloadRejected, TransitionNotAllowed) as error:
         return _again(desk, request, find(request, row.pk), alerts=[error.detail])
     if _typed(request):
         return _again(desk, request, find(request, row.pk))
