@@ -241,6 +241,16 @@ def test_other_queues_rows_and_rows_that_are_not_there_look_the_same(reviewer):
     assert (first["status"], first["interrupt"]) == (404, None)
 
 
+def test_what_somebody_else_holds_is_told_and_the_rest_is_decided(reviewer, people):
+    held, free = scenes.pending(), scenes.pending()
+    services.claim(held.pk, by=people["superuser"], via="admin")
+
+    response = send(reviewer, one(held), one(free))
+
+    assert told(response) == [(423, "claimed_by_another"), (200, "recorded")]
+    assert response.json()["outcomes"][0]["interrupt"]["status"] == "pending"
+
+
 def test_nobody_gets_in_without_an_account_or_by_reading(client_of):
     row = scenes.pending()
 
