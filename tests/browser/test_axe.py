@@ -11,6 +11,9 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page
 
+from hitl_approvals import services
+from hitl_approvals.decisions import Approve
+from hitl_approvals.models import AgentTurn
 from tests.admin.scenes import (
     LIST,
     REFUND,
@@ -25,7 +28,11 @@ from tests.admin.scenes import (
 )
 from tests.browser.conftest import OpenAs
 
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.breaks_invariants,  # one scene stops a turn by hand
+]
 
 AXE = Path(axe_playwright_python.__file__).parent / "axe.min.js"
 SERIOUS = ("serious", "critical")
@@ -104,6 +111,36 @@ def turns(page: Page) -> None:
     page.goto("/admin/hitl_approvals/agentturn/")
 
 
+def stuck(page: Page) -> None:
+    stopped = charge_in_doubt().turn
+    AgentTurn.objects.update(status="needs_attention", undecided=0, last_error="broke")
+    page.goto(url(stopped, model="agentturn"))
+
+
+def several(page: Page) -> None:
+    refund()
+    refund(order_id="A-2")
+    charge_in_doubt()
+    page.goto(LIST)
+    for tick in page.locator("input[name=chosen]").all():
+        tick.check()
+    page.click("#bulk button[value=reject]")
+    page.wait_for_selector(".desk-batch")
+
+
+def outcome(page: Page) -> None:
+    several(page)
+    page.fill("#reason", "No")
+    page.locator(".desk-panel button").click()
+    page.wait_for_selector(".desk-outcome")
+
+
+def numbers(page: Page) -> None:
+    services.decide(refund().pk, Approve(), by=None, via="python")
+    refund()
+    page.goto(f"{LIST}numbers/")
+
+
 def keys(page: Page) -> None:
     page.goto(f"{LIST}keys/")
 
@@ -126,6 +163,10 @@ PAGES: dict[str, Callable[[Page], None]] = {
     "question": question,
     "turn": turn,
     "turns": turns,
+    "needs attention": stuck,
+    "bulk": several,
+    "outcome": outcome,
+    "numbers": numbers,
     "keys": keys,
     "sheet": sheet,
 }
@@ -148,6 +189,24 @@ def test_nothing_serious(
         if one["impact"] in SERIOUS
     ]
     assert found == []
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+@pytest.mark.parametrize("show", [full, detail, faulty], ids=["list", "detail", "edit"])
+@pytest.mark.parametrize("language", ["de", "ar"])
+def test_nothing_serious_in_other_languages(
+    open_as: OpenAs, boss: User, show: Callable[[Page], None], language: str
+) -> None:
+    page = open_as(boss, locale=language, viewport={"width": 390, "height": 844})
+    show(page)
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    result = page.evaluate("axe.run('.desk', {resultTypes: ['violations']})")
+
+    assert page.locator("html").get_attribute("lang") == language
+    assert page.locator("html").get_attribute("dir") == (
+        "rtl" if language == "ar" else "ltr"
+    )
+    assert [one["id"] for one in result["violations"] if one["impact"] in SERIOUS] == []
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 

@@ -104,6 +104,42 @@ def test_settle_a_doubt(open_as: OpenAs, settler: User, scripts: bool) -> None:
     assert now(row).status == "resolved"
 
 
+@SCRIPTS
+def test_decide_several(open_as: OpenAs, reviewer: User, scripts: bool) -> None:
+    rows = [refund(order_id=f"A-{number}") for number in range(3)]
+    page = open_as(reviewer, java_script_enabled=scripts)
+    for row in rows[:2]:
+        page.check(f"input[name=chosen][value='{row.pk}']")
+    page.click("#bulk button[value=approve]")
+    expect(page.locator(".desk-batch > li")).to_have_count(2)
+    assert {now(row).status for row in rows} == {"pending"}
+    page.click("button:has-text('Approve the ticked calls')")
+    expect(page.locator("h1")).to_contain_text("2 calls approved")
+
+    assert [now(row).status for row in rows] == ["decided", "decided", "pending"]
+
+
+@SCRIPTS
+def test_claim_keeps_others_away_and_release_lets_them(
+    open_as: OpenAs, reviewer: User, other_reviewer: User, scripts: bool
+) -> None:
+    row = refund()
+    page = open_as(reviewer, url(row), java_script_enabled=scripts)
+    other = open_as(other_reviewer, url(row), java_script_enabled=scripts)
+    page.locator("button[value=claim]").first.click()
+    expect(page.locator(".desk-meta")).to_contain_text("You hold it until")
+    other.locator(".desk-panel button[value=approve]").click()
+    expect(other.locator(".desk")).to_contain_text("tom.weber")
+    assert now(row).status == "pending"
+    page.locator("button[value=release]").first.click()
+    expect(page.locator("button[value=claim]").first).to_be_visible()
+    other.goto(url(row))
+    other.locator(".desk-panel button[value=approve]").click()
+    other.wait_for_url("**/?done=*")
+
+    assert now(row).decided_by == other_reviewer
+
+
 def test_retry_a_stuck_turn(open_as: OpenAs, boss: User) -> None:
     turn = refund().turn
     assert turn is not None

@@ -64,14 +64,15 @@ def test_escape_leaves_the_field(open_as: OpenAs, reviewer: User) -> None:
     assert page.evaluate("document.activeElement === document.body")
 
 
-@pytest.mark.parametrize("key", [*"aersjkux/?", "Enter", "Escape", "Control+Enter"])
-def test_no_single_key_decides(open_as: OpenAs, reviewer: User, key: str) -> None:
+def test_no_single_key_decides(open_as: OpenAs, reviewer: User) -> None:
     row = refund()
     page = open_as(reviewer, url(row))
-    page.wait_for_selector("kbd")
-
-    page.keyboard.press(key)
-    page.wait_for_timeout(150)
+    for key in [*"aersjkuxc/?", "Enter", "Escape", "Control+Enter"]:
+        page.goto(url(row))
+        page.wait_for_selector("kbd[data-desk-kbd]")
+        page.keyboard.press(key)
+        page.wait_for_load_state()
+    page.goto(url(row))
 
     assert statuses() == {"pending"}
 
@@ -83,7 +84,7 @@ def test_next_previous_skip_edit_and_queue(open_as: OpenAs, reviewer: User) -> N
     page.keyboard.press("j")
     page.wait_for_url(f"**{url(rows[1])}")
     page.keyboard.press("s")
-    page.wait_for_url(f"**{url(rows[2])}")
+    page.wait_for_url(f"**{url(rows[2])}*")
     page.keyboard.press("k")
     page.wait_for_url(f"**{url(rows[1])}")
     page.keyboard.press("e")
@@ -113,13 +114,11 @@ def test_slash_searches(open_as: OpenAs, reviewer: User) -> None:
     assert page.input_value("#q") == "j/refund"
 
 
-@pytest.mark.parametrize("key", ["Control+a", "Alt+e", "Meta+r"])
-def test_keys_with_a_modifier_are_left_alone(
-    open_as: OpenAs, reviewer: User, key: str
-) -> None:
+def test_keys_with_a_modifier_are_left_alone(open_as: OpenAs, reviewer: User) -> None:
     page = open_as(reviewer, url(refund()))
     page.wait_for_selector("kbd")
-    page.keyboard.press(key)
+    for key in ("Control+a", "Alt+e", "Meta+r"):
+        page.keyboard.press(key)
 
     assert focused(page) != "reason"
     assert not focused(page).startswith("Approve")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.settings import browser, sqlite
+from tests.settings import browser
 from tests.settings.browser import *  # noqa: F403  settings are made by layering
 
 INSTALLED_APPS = ["unfold", *browser.INSTALLED_APPS]
-MIDDLEWARE = sqlite.MIDDLEWARE
+MIDDLEWARE = browser.MIDDLEWARE[1:]
