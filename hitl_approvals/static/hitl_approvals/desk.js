@@ -111,6 +111,12 @@
     target.click();
     return true;
   };
+  /* A theme may leave out the crumbs that `u` presses. */
+  const back = () => {
+    if (!desk.dataset.deskQueue) return false;
+    location.assign(desk.dataset.deskQueue);
+    return true;
+  };
   const choose = () => {
     const row = here();
     const tick = row && row.querySelector("input[type=checkbox]");
@@ -124,7 +130,7 @@
     "/": () => moveTo("/"),
     e: () => press("e"),
     s: () => press("s"),
-    u: () => press("u"),
+    u: () => press("u") || back(),
     c: () => (rows().length ? Boolean(here()) && press("c", here()) : press("c")),
     x: choose,
     j: () => (rows().length ? step(1) : press("j")),
