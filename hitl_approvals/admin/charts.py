@@ -196,8 +196,9 @@ def _rects(
 
 
 def _chart(parts: Iterable[SafeString], key: str, title: str) -> SafeString:
+    # Where a page runs from right to left, the ends of texts would change sides.
     return format_html(
-        '<svg viewBox="0 0 {} {}" role="img" aria-labelledby="{}">'
+        '<svg viewBox="0 0 {} {}" role="img" direction="ltr" aria-labelledby="{}">'
         '<title id="{}">{}</title>{}</svg>',
         _WIDTH,
         _HEIGHT,

@@ -239,7 +239,9 @@ def test_charts_are_plain_svg_with_their_numbers(desk: Client) -> None:
         for element in chart.iter():
             for name in ("x", "y", "width", "height"):
                 float(element.get(name, "0"))
-        assert chart.get("aria-hidden") == "true" or chart.find("title") is not None
+        if chart.get("aria-hidden") != "true":
+            assert chart.get("direction") == "ltr"
+            assert chart.find("title") is not None
     used = set(re.findall(r"url\(#([^)]+)\)", body))
     assert used == {"desk-p-hatch", "desk-p-dots"} <= set(ids)
 
