@@ -51,7 +51,7 @@ migrations-check: $(DEVELOPMENT) ## Check that no migration is missing
 	$(TEST_SETTINGS) $(PY) manage.py makemigrations --check --dry-run
 
 messages: $(DEVELOPMENT) ## Gather what is to be translated, and compile what is (needs gettext)
-	cd hitl_approvals && ../$(VENV)/bin/django-admin makemessages -l de --no-wrap --no-location
+	cd hitl_approvals && ../$(VENV)/bin/django-admin makemessages -l de --no-wrap --no-location --no-obsolete
 	cd hitl_approvals && ../$(VENV)/bin/django-admin compilemessages -l de
 
 docs: $(DEVELOPMENT) ## Build the documentation
