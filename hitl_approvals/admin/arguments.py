@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
 from hitl_approvals import canonical, selectors
-from hitl_approvals.admin import dates, shapes, values
+from hitl_approvals.admin import shapes, values
 from hitl_approvals.admin.text import Redactor, show
 from hitl_approvals.exceptions import PayloadRejected
 from hitl_approvals.models import PendingInterrupt
@@ -208,7 +208,7 @@ def _row(arguments: CallArguments, name: str, tally: values.Tally) -> ArgumentRo
         html = format_html('<span class="desk-quiet">{}</span>', text)
         return ArgumentRow(label, html, shape.words, about, state="absent")
     big = name in shapes.required(arguments.schema) and values.is_scalar(value)
-    html = value_html(shape, value, tally, big=big)
+    html = value_html(arguments, name, value, tally, big=big)
     return ArgumentRow(
         name=label,
         html=html,
@@ -221,15 +221,16 @@ def _row(arguments: CallArguments, name: str, tally: values.Tally) -> ArgumentRo
 
 
 def value_html(
-    shape: shapes.Shape, value: Any, tally: values.Tally, *, big: bool = False
+    call: CallArguments,
+    name: str,
+    value: Any,
+    tally: values.Tally,
+    *,
+    big: bool = False,
 ) -> SafeString:
-    """Return a value as its schema means it: dates are read as dates."""
-    found: SafeString | None = None
-    if isinstance(value, str) and shape.kind == shapes.DATETIME:
-        found = dates.moment_html(value)
-    elif isinstance(value, str) and shape.kind == shapes.DATE:
-        found = dates.day_html(value)
-    return values.render(value, tally, big=big) if found is None else found
+    """Return a value of an argument as its schema means it: dates are read as dates."""
+    schema = shapes.properties(call.schema).get(name)
+    return values.render(value, tally, big=big, schema=schema, root=call.schema)
 
 
 def _type(shape: shapes.Shape, value: Any) -> str:

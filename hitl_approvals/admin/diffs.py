@@ -10,15 +10,14 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from hitl_approvals.admin import arguments, values
+from hitl_approvals.admin import shapes, values
 from hitl_approvals.admin.arguments import CallArguments
-from hitl_approvals.admin.shapes import ANY, MISSING, Shape
+from hitl_approvals.admin.shapes import MISSING
 from hitl_approvals.admin.text import show
 from hitl_approvals.admin.widgets import same
 
 Path = tuple[str | int, ...]
 """Where a part stands: names, and numbers of items from 1."""
-PLAIN = Shape(ANY, "")
 MAX_DEPTH = 6
 MOST_INSIDE = 40
 """Parts of one value that may differ and still be shown one by one."""
@@ -45,14 +44,15 @@ class Difference:
 class _Budget:
     """What a page has room for."""
 
+    root: Any
     room: int = ROOM
 
-    def html(self, shape: Shape, value: Any) -> SafeString:
+    def html(self, schema: Any, value: Any) -> SafeString:
         """Return a value as far as there is room."""
         if value is MISSING:
             return format_html('<span class="desk-quiet">{}</span>', _("left out"))
         tally = values.Tally(room=max(min(values.ROOM, self.room), 0))
-        html = arguments.value_html(shape, value, tally)
+        html = values.render(value, tally, schema=schema, root=self.root)
         self.room -= len(html.encode())
         return html
 
@@ -62,7 +62,7 @@ def rows(call: CallArguments, edited: Mapping[str, Any]) -> list[Difference]:
 
     Secrets stay hidden. Only so many rows of the same are made; `not_shown` counts on.
     """
-    budget = _Budget()
+    budget = _Budget(call.schema)
     made: list[Difference] = []
     alike = []
     for name in _names(call, edited):
@@ -70,19 +70,18 @@ def rows(call: CallArguments, edited: Mapping[str, Any]) -> list[Difference]:
         if same(before, after):
             alike.append(name)
             continue
-        shape = call.shape(name)
         if name in call.secret:
             made.append(_hidden(name, _words(before, after), changed=True))
             continue
         made += (
-            _row(path, shape if len(path) == 1 else PLAIN, old, new, budget)
+            _row(path, _schema_at(call, path), old, new, budget)
             for path, old, new in _leaves((name,), before, after)
         )
     for name in alike[:MOST_ALIKE]:
         if name in call.secret:
             made.append(_hidden(name, _("same"), changed=False))
             continue
-        html = budget.html(call.shape(name), call.given[name])
+        html = budget.html(_schema_at(call, (name,)), call.given[name])
         made.append(Difference(_label((name,)), html, html, _("same"), changed=False))
     return made
 
@@ -153,6 +152,24 @@ def _moved(
         yield (*path, number), MISSING if added else one, one if added else MISSING
 
 
+def _schema_at(call: CallArguments, path: Path) -> Any:
+    """Return what the schema says of a part; None if it says nothing."""
+    name = str(path[0])
+    schema = shapes.properties(call.schema).get(name)
+    value: Any = call.given.get(name)
+    for step in path[1:]:
+        inner = shapes.branch(schema, call.schema, value)
+        if isinstance(step, int):
+            schema = inner.get("items")
+            inside = isinstance(value, list) and step <= len(value)
+            value = value[step - 1] if inside else MISSING
+        else:
+            more = inner.get("additionalProperties")
+            schema = shapes.properties(inner).get(step, more)
+            value = value.get(step, MISSING) if isinstance(value, Mapping) else MISSING
+    return schema
+
+
 def _label(path: Path) -> SafeString:
     parts = [
         show(str(one) if isinstance(one, int) else one, limit=120, one_line=True).html
@@ -169,14 +186,14 @@ def _hidden(name: str, words: str, *, changed: bool) -> Difference:
 
 
 def _row(
-    path: Path, shape: Shape, before: Any, after: Any, budget: _Budget
+    path: Path, schema: Any, before: Any, after: Any, budget: _Budget
 ) -> Difference:
     if isinstance(before, str) and isinstance(after, str) and before and after:
         old, new = _texts(before, after)
         budget.room -= len(old.encode()) + len(new.encode())
     else:
-        old = format_html("<del>{}</del>", budget.html(shape, before))
-        new = format_html("<ins>{}</ins>", budget.html(shape, after))
+        old = format_html("<del>{}</del>", budget.html(schema, before))
+        new = format_html("<ins>{}</ins>", budget.html(schema, after))
     return Difference(_label(path), old, new, _words(before, after), changed=True)
 
 

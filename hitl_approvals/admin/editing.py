@@ -210,7 +210,7 @@ def _proposed(
     secret = field.locked == "secret"
     shape = call.shape(field.name)
     return {
-        "html": arguments.value_html(shape, field.original, tally)
+        "html": arguments.value_html(call, field.name, field.original, tally)
         if given and not secret
         else None,
         "note": tally.note(),

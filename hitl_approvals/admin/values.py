@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from hitl_approvals.admin import dates, shapes
 from hitl_approvals.admin.text import hidden_note, left_out_note, show, visible
 
 MAX_ITEMS = 20
@@ -47,14 +48,51 @@ class Tally:
         return hidden_note(self.hidden, self.turning)
 
 
+@dataclass(frozen=True, slots=True)
+class _Meant:
+    """What the schema says of a value, if there is one."""
+
+    schema: Any = None
+    root: Any = None
+
+    def date(self, text: str) -> SafeString | None:
+        """Return a text as a date, if it is meant to be one."""
+        if self.schema is None or not 9 < len(text) < 40:
+            return None
+        kind = shapes.read(self.schema, self.root).kind
+        if kind == shapes.DATETIME:
+            return dates.moment_html(text)
+        return dates.day_html(text) if kind == shapes.DATE else None
+
+    def inside(self, value: Any) -> Callable[[str], _Meant]:
+        """Return what says, for a name or an item of a value, what it means."""
+        if self.schema is None:
+            return lambda _name: self
+        inner = shapes.branch(self.schema, self.root, value)
+        known = shapes.properties(inner)
+        more = inner.get("items", inner.get("additionalProperties"))
+        return lambda name: _Meant(known.get(name, more), self.root)
+
+
 def is_scalar(value: Any) -> bool:
     """Tell whether a JSON value is neither a list nor an object."""
     return not isinstance(value, (list, tuple, Mapping))
 
 
-def render(value: Any, tally: Tally, *, big: bool = False) -> SafeString:
-    """Return a value as HTML and note in `tally` what a reader must be told."""
-    return _render(value, tally, 0, "desk-val desk-big" if big else "desk-val")
+def render(
+    value: Any,
+    tally: Tally,
+    *,
+    big: bool = False,
+    schema: Any = None,
+    root: Any = None,
+) -> SafeString:
+    """Return a value as HTML and note in `tally` what a reader must be told.
+
+    With its schema, found inside `root`, dates are read as dates wherever they stand.
+    """
+    css = "desk-val desk-big" if big else "desk-val"
+    return _render(value, tally, 0, css, _Meant(schema, root))
 
 
 def brief(value: Any, room: int = 60) -> tuple[SafeString, int]:
@@ -114,9 +152,13 @@ def _escape(match: re.Match[str]) -> str:
     )
 
 
-def _render(value: Any, tally: Tally, depth: int, css: str) -> SafeString:
+def _render(
+    value: Any, tally: Tally, depth: int, css: str, meant: _Meant
+) -> SafeString:
     if value is None or value == "":
         return tally.take(_nothing(value))
+    if isinstance(value, str) and (moment := meant.date(value)) is not None:
+        return tally.take(moment)
     if isinstance(value, str):
         quoted = depth > 0 and _reads_as_other(value)
         return tally.take(_text(value, tally, css, quoted=quoted))
@@ -130,8 +172,8 @@ def _render(value: Any, tally: Tally, depth: int, css: str) -> SafeString:
     if depth >= MAX_DEPTH:
         return tally.take(_deep(value, tally))
     if isinstance(value, Mapping):
-        return _mapping(value, tally, depth)
-    return _sequence(value, tally, depth)
+        return _mapping(value, tally, depth, meant)
+    return _sequence(value, tally, depth, meant)
 
 
 def _deep(value: Any, tally: Tally) -> SafeString:
@@ -180,29 +222,36 @@ def _reads_as_other(text: str) -> bool:
     return True
 
 
-def _mapping(value: Mapping[str, Any], tally: Tally, depth: int) -> SafeString:
+def _mapping(
+    value: Mapping[str, Any], tally: Tally, depth: int, meant: _Meant
+) -> SafeString:
     if not value:
         return _quiet(_("no fields"))
     rows = []
+    of = meant.inside(value)
     for key, item in islice(value.items(), MAX_ITEMS):
         if tally.room <= 0:
             break
         name = format_html("<code>{}</code>", show(key, limit=80, one_line=True).html)
-        rows.append((tally.take(name), _render(item, tally, depth + 1, "desk-val")))
+        html = _render(item, tally, depth + 1, "desk-val", of(key))
+        rows.append((tally.take(name), html))
     body = format_html_join("", '<li><span class="desk-k">{}</span> {}</li>', rows)
     flat = depth > 0 and len(value) <= 4 and all(_short(one) for one in value.values())
     left = len(value) - len(rows)
     return _nest("ul", body, left, tally, css="desk-flat" if flat else "")
 
 
-def _sequence(value: Sequence[Any], tally: Tally, depth: int) -> SafeString:
+def _sequence(
+    value: Sequence[Any], tally: Tally, depth: int, meant: _Meant
+) -> SafeString:
     if not value:
         return _quiet(_("no items"))
     rows = []
+    of = meant.inside(value)
     for one in value[:MAX_ITEMS]:
         if tally.room <= 0:
             break
-        rows.append((_render(one, tally, depth + 1, "desk-val"),))
+        rows.append((_render(one, tally, depth + 1, "desk-val", of("")),))
     body = format_html_join("", "<li>{}</li>", rows)
     head = format_html('<span class="desk-quiet">{}</span>', items(len(value)))
     left = len(value) - len(rows)

@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from hitl_approvals import services
-from hitl_approvals.admin import arguments, dates, shapes
+from hitl_approvals.admin import arguments, dates, shapes, values
 from hitl_approvals.decisions import Edit
 from hitl_approvals.models import PendingInterrupt
 from tests.admin.scenes import REFUND, ask, call, refund, start, url
@@ -57,6 +57,20 @@ def test_a_moment_is_shown_on_the_reviewers_clock_with_utc_beside_it(
     assert "18:00</time>" in page_of(desk, row)
     assert f'<time datetime="{text}" title="{text}">{words}</time>' in page
     assert f'<span class="desk-hint">{hint}</span>' in page
+
+
+def test_moments_inside_of_lists_and_objects_are_read_as_moments() -> None:
+    moment = {"type": "string", "format": "date-time"}
+    item = {"type": "object", "properties": {"at": moment, "note": {"type": "string"}}}
+    schema = {"type": "array", "items": {"$ref": "#/$defs/Item"}}
+    root = {"$defs": {"Item": item}}
+    value = [{"at": "2026-12-01T17:00:00Z", "note": "2026-12-01T17:00:00Z"}]
+
+    with timezone.override("Europe/Berlin"):
+        html = values.render(value, values.Tally(), schema=schema, root=root)
+
+    assert html.count("1 Dec 2026, 18:00</time>") == 1
+    assert html.count(">2026-12-01T17:00:00Z<") == 1
 
 
 @pytest.mark.parametrize(
