@@ -19,7 +19,7 @@ from django.db.models import Case, Count, IntegerField, QuerySet, Value, When
 from hitl_approvals.enums import DecisionType
 from hitl_approvals.models import PendingInterrupt
 
-MOST = 10_000
+MOST = 5_000
 """Decisions of a period that are counted."""
 KINDS = (
     DecisionType.APPROVE,

@@ -14,7 +14,7 @@ from math import ceil
 from hitl_approvals.enums import DecisionType
 from hitl_approvals.figures.decided import Rows
 
-SAMPLE = 1000
+SAMPLE = 500
 """Decisions whose times are looked at."""
 
 

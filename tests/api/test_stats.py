@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from hitl_approvals import services
+from hitl_approvals.figures.counting import CAP
+from hitl_approvals.figures.decided import MOST
+from hitl_approvals.figures.timing import SAMPLE
 from hitl_approvals.models import ReviewQueue
 from tests.api import scenes
 
@@ -128,3 +133,11 @@ def test_the_number_of_queries_does_not_grow_with_the_rows(reviewer):
         reject(scenes.pending())
 
     assert queries() == few <= 14
+
+
+def test_the_page_names_the_limits_of_the_counts():
+    page = (Path(__file__).parents[2] / "docs/reference/rest.md").read_text()
+    section = page.split("\n## Numbers\n", 1)[1].split("\n## ", 1)[0]
+
+    for limit in (CAP, MOST, SAMPLE):
+        assert f"{limit:,}" in section
