@@ -27,6 +27,8 @@ MOST_FIELDS = 100
 """Fields of a form; what has no place in it goes along unchanged."""
 LONGEST = 48_000
 """Characters of canonical text that one field may hold."""
+MOST_INPUTS = 300
+"""Fields inside of lists and objects that all of a form may show; Django takes 1,000."""
 ALL_TEXT = 120_000
 """The same for all fields together: two steps send it twice, and escaped."""
 
@@ -179,7 +181,7 @@ def edit_form(arguments: args.CallArguments) -> SchemaForm:
     index = {name: number for number, name in enumerate(sorted(names))}
     made: list[Node] = []
     kept: dict[str, Any] = {}
-    room = ALL_TEXT
+    room, inputs = ALL_TEXT, 0
     for name in arguments.order:
         original = arguments.given.get(name, MISSING)
         if len(made) >= MOST_FIELDS:
@@ -197,7 +199,11 @@ def edit_form(arguments: args.CallArguments) -> SchemaForm:
             room -= size
             schema = known.get(name)
             whole = arguments.schema
-            made.append(make(key, name, schema, whole, original, required=required))
+            node = make(key, name, schema, whole, original, required=required)
+            if isinstance(node, Group) and node.as_form:
+                inputs += _inputs(node)
+                node.as_form = inputs <= MOST_INPUTS
+            made.append(node)
             continue
         made.append(
             Field(
@@ -211,6 +217,12 @@ def edit_form(arguments: args.CallArguments) -> SchemaForm:
             )
         )
     return SchemaForm(made, arguments.redactor(), kept)
+
+
+def _inputs(node: Node) -> int:
+    if not isinstance(node, Group):
+        return 1
+    return 1 + sum(_inputs(one) for one in node.nodes())
 
 
 def _size(value: Any) -> int:

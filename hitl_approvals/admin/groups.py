@@ -183,7 +183,7 @@ class Group:
         ids = data.get(f"{self.key}-{IDS}")
         if ids is not None:
             self.ids = numbers(str(ids))
-        for node in self._nodes():
+        for node in self.nodes():
             node.read(data)
 
     def load(self, value: Any) -> None:
@@ -250,14 +250,14 @@ class Group:
         title = f"{above}, {self.label}" if above else self.label
         if self.errors:
             yield self.key, title, self.errors
-        for node in self._nodes() if self.as_form else ():
+        for node in self.nodes() if self.as_form else ():
             yield from node.faults(title)
 
     def find(self, key: str) -> Group | None:
         """Return the group of this name, here or inside."""
         if key == self.key:
             return self
-        for node in self._nodes() if self.as_form else ():
+        for node in self.nodes() if self.as_form else ():
             if isinstance(node, Group) and (found := node.find(key)):
                 return found
         return None
@@ -298,7 +298,7 @@ class Group:
     def _content_changed(self) -> bool:
         if self.ids != list(range(self._count)):
             return True
-        return any(node.changed for node in self._nodes())
+        return any(node.changed for node in self.nodes())
 
     def _plain(self) -> Field:
         return Field(
@@ -334,7 +334,8 @@ class Group:
         depth, fresh = self.depth + 1, value is MISSING
         return make(key, name, schema, self.root, value, depth=depth, fresh=fresh)
 
-    def _nodes(self) -> Iterator[Node]:
+    def nodes(self) -> Iterator[Node]:
+        """Yield every field and group inside."""
         yield from self.named
         for part in self.parts:
             if part.naming is not None:

@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from hitl_approvals import canonical
-from hitl_approvals.admin.forms import AnswerForm
+from hitl_approvals.admin.arguments import CallArguments
+from hitl_approvals.admin.forms import AnswerForm, edit_form
 from hitl_approvals.admin.groups import Group, Node, make
 from hitl_approvals.admin.pressing import press
 from hitl_approvals.admin.shapes import MISSING
@@ -478,3 +479,31 @@ def test_an_optional_group_that_was_left_out_stays_left_out() -> None:
 
     assert found.value() is MISSING
     assert REFUND["items"]
+
+
+def test_a_form_has_no_more_inputs_than_a_site_takes() -> None:
+    known = {f"field{number}": {"type": "string"} for number in range(30)}
+    item = {"type": "object", "properties": known}
+    lists = {f"list{n}": {"type": "array", "items": item} for n in range(5)}
+    args: dict[str, Any] = {name: [{}] * 5 for name in lists}
+    call = CallArguments(
+        given=args,
+        order=list(args),
+        schema={"type": "object", "properties": lists},
+        secret=frozenset(),
+        fixed=frozenset(),
+        intact=True,
+        digest="",
+    )
+
+    form = edit_form(call)
+    again = edit_form(call)
+    again.read(
+        {name: text for one in form.fields for name, text in sent_back(one).items()}
+    )
+
+    sent = [name for one in form.fields for name in sent_back(one)]
+    assert len(sent) < 1000
+    assert any(f"{one.key}-mode" in sent for one in form.fields)
+    assert same(again.values(), args)
+    assert again.fault_count == 0
