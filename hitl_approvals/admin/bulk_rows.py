@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.utils import timezone
 from django.utils.formats import date_format
-from django.utils.html import format_html_join
+from django.utils.html import format_html_join, strip_tags
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
@@ -23,6 +23,9 @@ from hitl_approvals.admin.text import plain
 from hitl_approvals.enums import DecisionType, InterruptKind, InterruptStatus
 from hitl_approvals.models import PendingInterrupt
 from hitl_approvals.types import Person
+
+HALF_A_ROW = 28
+"""Characters that fit beside another argument without a break."""
 
 
 @dataclass(slots=True)
@@ -47,9 +50,7 @@ class BulkRow:
     def args(self) -> list[tuple[ArgumentRow, bool]]:
         """Every argument, and whether its value takes the whole width."""
         rows = self.table.rows if self.table else []
-        return [
-            (one, one.wide or bool(one.note) or "desk-nest" in one.html) for one in rows
-        ]
+        return [(one, one.wide or bool(one.note) or _long(one.html)) for one in rows]
 
 
 def gather(
@@ -167,3 +168,8 @@ def _why_not(
     if approve and in_part:
         return _("It does not fit here in full; open it to see and approve all of it.")
     return ""
+
+
+def _long(html: str) -> bool:
+    """Tell whether a value would be broken in half a row."""
+    return "desk-nest" in html or len(strip_tags(html)) > HALF_A_ROW
