@@ -15,8 +15,8 @@ TEST_SETTINGS := DJANGO_SETTINGS_MODULE=tests.settings.sqlite
 SUITES := browser chaos crash engines mariadb
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test model lint format types imports migrations-check docs \
-	test-matrix races crash chaos bench-cycle clean $(SUITES:%=test-%)
+.PHONY: help install demo test model lint format types imports migrations-check messages docs \
+	test-matrix races crash chaos bench-cycle bench-queue clean $(SUITES:%=test-%)
 
 help: ## Say what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -50,6 +50,10 @@ imports: $(DEVELOPMENT) ## Check who imports whom
 migrations-check: $(DEVELOPMENT) ## Check that no migration is missing
 	$(TEST_SETTINGS) $(PY) manage.py makemigrations --check --dry-run
 
+messages: $(DEVELOPMENT) ## Gather what is to be translated, and compile what is (needs gettext)
+	cd hitl_approvals && ../$(VENV)/bin/django-admin makemessages -l de --no-wrap --no-location --no-obsolete
+	cd hitl_approvals && ../$(VENV)/bin/django-admin compilemessages -l de
+
 docs: $(DEVELOPMENT) ## Build the documentation
 	$(PY) -m sphinx --fail-on-warning --keep-going --nitpicky -b html docs docs/_build/html
 
@@ -76,6 +80,9 @@ chaos: $(DEVELOPMENT) ## Kill everything by chance for SECONDS, and reckon after
 
 bench-cycle: $(DEVELOPMENT) ## Time one decided call beside bare psycopg
 	$(PY) -m tests.benchmarks $(ARGS)
+
+bench-queue: $(DEVELOPMENT) ## Time the pages of the desk at a thousand and at a million rows
+	$(PY) -m tests.benchmarks queue $(ARGS)
 
 clean: ## Remove everything that was made here, the environments included
 	rm -rf $(VENV) .venv-* .artifacts .demo docs/_build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -24,6 +24,8 @@ DEFAULTS: dict[str, Any] = {
     "EXPIRES_IN": None,
     "EXECUTE_WITHIN": 86_400,
     "OUTCOME_WITHIN": 3600,
+    "CLAIM_FOR": 900,
+    "REJECT_REASONS": [],
     "TIMEOUT": 60,
     "DEADLINE_MARGIN": 5,
     "THREAD_POLICY": "queue",
@@ -113,6 +115,16 @@ class HitlSettings:
     def outcome_within(self) -> timedelta:
         """How long a remote agent may take to say what came of a call it fetched."""
         return self._seconds("OUTCOME_WITHIN")
+
+    @property
+    def claim_for(self) -> timedelta:
+        """How long a claim holds, unless whoever claims says otherwise."""
+        return self._seconds("CLAIM_FOR")
+
+    @property
+    def reject_reasons(self) -> list[str]:
+        """The site's own reasons to reject, offered beside the free text."""
+        return [str(one) for one in self._get("REJECT_REASONS") or ()]
 
     @property
     def timeout(self) -> timedelta:

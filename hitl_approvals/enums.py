@@ -116,6 +116,10 @@ class EventType(TextChoices):
     SETTLED_RUN_AGAIN = "settled_run_again", _("settled: run it again")
     SETTLED_GAVE_UP = "settled_gave_up", _("settled: given up")
     LATE_RESULT = "late_result", _("late result")
+    CLAIMED = "claimed", _("claimed")
+    RELEASED = "released", _("released")
+    ASSIGNED = "assigned", _("assigned")
+    REVEALED = "revealed", _("hidden arguments revealed")
     TURN_CANCELLED = "turn_cancelled", _("turn cancelled")
     TURN_COMPLETED = "turn_completed", _("turn completed")
     TURN_FAILED = "turn_failed", _("turn failed")
@@ -124,6 +128,16 @@ class EventType(TextChoices):
     TURN_RESTARTED = "turn_restarted", _("turn restarted")
     TURN_FORKED = "turn_forked", _("turn forked")
     TURN_BEGUN_AS_FORK = "turn_begun_as_fork", _("turn begun as a fork")
+
+
+ASIDE = (
+    EventType.LATE_RESULT,
+    EventType.CLAIMED,
+    EventType.RELEASED,
+    EventType.ASSIGNED,
+    EventType.REVEALED,
+)
+"""Events of an interrupt that tell of no transition: its status stays as it was."""
 
 
 class Door(TextChoices):

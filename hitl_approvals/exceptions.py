@@ -110,6 +110,21 @@ class StaleReview(HitlApprovalsError):
         return self.context.get("current")
 
 
+class ClaimedByAnother(HitlApprovalsError):
+    """Somebody else holds this for now; nothing was recorded."""
+
+    code = "claimed_by_another"
+
+    @property
+    def claimed_by(self) -> str:
+        return str(self.context.get("claimed_by", ""))
+
+    @property
+    def claimed_until(self) -> datetime | None:
+        value = self.context.get("claimed_until")
+        return value if isinstance(value, datetime) else None
+
+
 class KeyReused(HitlApprovalsError):
     """This idempotency key was already used for another request."""
 

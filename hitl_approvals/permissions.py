@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from django.contrib.auth.models import Group
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group, Permission, PermissionsMixin
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
+from hitl_approvals.enums import InterruptStatus
 from hitl_approvals.exceptions import (
     InterruptNotFound,
     ReviewerNotAllowed,
@@ -26,6 +28,7 @@ REVEAL = "hitl_approvals.reveal_pendinginterrupt"
 ADMINISTER = "hitl_approvals.administer_pendinginterrupt"
 VIEW_TURN = "hitl_approvals.view_agentturn"
 START_TURN = "hitl_approvals.add_agentturn"
+MOST_PEOPLE = 200
 
 
 def _open_queues(user: Person) -> QuerySet[ReviewQueue]:
@@ -155,6 +158,124 @@ def require_settle(user: Person | None, interrupt: PendingInterrupt) -> None:
         raise ReviewerNotAllowed(
             _("You need the right “Can settle calls in doubt” to settle.")
         )
+
+
+def why_not_hold(user: Person, interrupt: PendingInterrupt) -> str | None:
+    """Return the sentence that names what is missing to take an open row in hand.
+
+    Whoever could close it may hold it: settle what is in doubt, decide the rest.
+    """
+    if interrupt.status != InterruptStatus.IN_DOUBT:
+        return why_not(user, interrupt)
+    try:
+        require_settle(user, interrupt)
+    except (InterruptNotFound, ReviewerNotAllowed) as error:
+        return error.detail
+    return None
+
+
+def may_settle(user: Person) -> bool:
+    """Tell whether a person may settle the doubts that they may see."""
+    return user.is_active and user.has_perm(SETTLE)
+
+
+def may_assign(user: Person) -> bool:
+    """Tell whether a person may take a row from one and give it to another."""
+    return user.is_active and user.has_perm(ASSIGN)
+
+
+def may_reveal(user: Person) -> bool:
+    """Tell whether a person may see hidden arguments of what they may see."""
+    return user.is_active and user.has_perm(REVEAL)
+
+
+def require_view(user: Person | None, interrupt: PendingInterrupt) -> None:
+    """Raise unless `user` may see this interrupt; None is trusted code.
+
+    Raises:
+        InterruptNotFound: The person may not see it.
+    """
+    if user is not None and not may_view(user, interrupt):
+        raise InterruptNotFound
+
+
+def require_hold(user: Person, interrupt: PendingInterrupt) -> None:
+    """Raise unless `user` may take an open row in hand.
+
+    Raises:
+        InterruptNotFound: The person may not even see it.
+        ReviewerNotAllowed: The person may see it only.
+    """
+    missing = why_not_hold(user, interrupt)
+    if missing is None:
+        return
+    if not may_view(user, interrupt):
+        raise InterruptNotFound
+    raise ReviewerNotAllowed(missing)
+
+
+def require_assign(user: Person | None, interrupt: PendingInterrupt) -> None:
+    """Raise unless `user` may give a row to somebody; None is trusted code.
+
+    Raises:
+        InterruptNotFound: The person may not even see it.
+        ReviewerNotAllowed: The person may see it only.
+    """
+    require_view(user, interrupt)
+    if user is not None and not may_assign(user):
+        raise ReviewerNotAllowed(
+            _("You need the right “Can assign interrupts to people”.")
+        )
+
+
+def require_reveal(user: Person | None, interrupt: PendingInterrupt) -> None:
+    """Raise unless `user` may see hidden arguments; None is trusted code.
+
+    Raises:
+        InterruptNotFound: The person may not even see it.
+        ReviewerNotAllowed: The person may see it only.
+    """
+    require_view(user, interrupt)
+    if user is not None and not may_reveal(user):
+        raise ReviewerNotAllowed(_("You need the right “Can reveal hidden arguments”."))
+
+
+def people_of(interrupt: PendingInterrupt) -> list[Person]:
+    """Return, by name, those who could be given an open row; at most 200."""
+    model: Any = get_user_model()
+    people = model._default_manager.all()  # noqa: SLF001
+    known = issubclass(model, PermissionsMixin)
+    if known:
+        doubt = interrupt.status == InterruptStatus.IN_DOUBT
+        people = people.filter(_granted(SETTLE if doubt else DECIDE))
+    queue = interrupt.queue
+    if queue.users.exists() or queue.groups.exists():
+        member = Q(pk__in=queue.users.values("pk"))
+        if known:
+            member |= Q(groups__in=queue.groups.values("pk"))
+        people = people.filter(member)
+    first = people.order_by(model.USERNAME_FIELD).distinct()[:MOST_PEOPLE]
+    return [one for one in first if why_not_hold(one, interrupt) is None]
+
+
+def _granted(right: str) -> Q:
+    """Return the condition for users with a right, as Django's own backend sees it."""
+    app, _dot, codename = right.partition(".")
+    rights = Permission.objects.filter(content_type__app_label=app, codename=codename)
+    groups = Group.objects.filter(permissions__in=rights.values("pk"))
+    return (
+        Q(is_superuser=True)
+        | Q(user_permissions__in=rights.values("pk"))
+        | Q(groups__in=groups.values("pk"))
+    )
+
+
+def person_named(name: str) -> Person | None:
+    """Return the person who logs in by this name."""
+    model: Any = get_user_model()
+    people = model._default_manager.filter(**{model.USERNAME_FIELD: name})  # noqa: SLF001
+    found: Person | None = people.first()
+    return found
 
 
 def turns_visible_to(user: Person) -> QuerySet[AgentTurn]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +15,7 @@ from hitl_approvals.enums import EventType, InterruptStatus
 from hitl_approvals.exceptions import InterruptNotFound, TurnNotFound
 from hitl_approvals.models import (
     AgentTurn,
+    DbNow,
     InterruptEvent,
     PendingInterrupt,
     TurnStep,
@@ -60,6 +63,39 @@ def turn_get(turn_id: UUID | str, user: Person) -> AgentTurn:
     return turn
 
 
+def held() -> Q:
+    """Return the condition for rows that are in somebody's hands now."""
+    return Q(status__in=OPEN, assignee__isnull=False, claim_until__gt=DbNow())
+
+
+def unheld() -> Q:
+    """Return the condition for open rows that are in nobody's hands now."""
+    nobody = Q(assignee__isnull=True) | Q(claim_until__isnull=True)
+    return Q(status__in=OPEN) & (nobody | Q(claim_until__lte=DbNow()))
+
+
+def is_held(row: PendingInterrupt, now: datetime) -> bool:
+    """Tell whether an open row is in somebody's hands at this moment."""
+    return (
+        row.status in OPEN
+        and row.assignee_id is not None
+        and row.claim_until is not None
+        and row.claim_until > now
+    )
+
+
+def holder_name(row: PendingInterrupt) -> str:
+    """Return the name of whoever a row was last given to."""
+    return "" if row.assignee is None else row.assignee.get_username()
+
+
+def in_the_way_of(user: Person, row: PendingInterrupt, now: datetime) -> bool:
+    """Tell whether somebody else's claim keeps this person from closing a row."""
+    if not is_held(row, now) or row.assignee_id == user.pk:
+        return False
+    return not permissions.may_assign(user)
+
+
 def tool_of(row: PendingInterrupt) -> Tool[Any, Any] | None:
     """Return the registered tool that a call is of, if this process knows it.
 
@@ -71,6 +107,13 @@ def tool_of(row: PendingInterrupt) -> Tool[Any, Any] | None:
 def forks_of(turn: AgentTurn, user: Person) -> QuerySet[AgentTurn]:
     """Return the turns that were forked from one and that a person may see, newest first."""
     return permissions.turns_visible_to(user).filter(parent=turn.pk).order_by("-pk")
+
+
+def interrupts_of(
+    turns: Sequence[AgentTurn], user: Person
+) -> QuerySet[PendingInterrupt]:
+    """Return the interrupts of some turns that a person may see."""
+    return permissions.visible_to(user).filter(turn__in=turns)
 
 
 def left_out_of(turn: AgentTurn) -> list[dict[str, Any]]:
@@ -115,33 +158,60 @@ def events_of_turn(turn_id: UUID) -> QuerySet[InterruptEvent]:
     ).order_by("at", "subject_id", "sequence")
 
 
-def next_open(user: Person, after: PendingInterrupt) -> PendingInterrupt | None:
+def next_open(
+    user: Person, after: PendingInterrupt, *, begun: PendingInterrupt | None = None
+) -> PendingInterrupt | None:
     """Return the next interrupt that this person could decide, oldest first.
 
     Goes round: after the newest comes the oldest, so that skipping reaches them all.
+
+    Args:
+        user: Who decides.
+        after: The one that was looked at last.
+        begun: Where this pass over the queue began, so that it comes to an end: the
+            answer is None once everything was looked at.
     """
     waiting = _waiting_for(user, after).order_by("requested_at", "pk")
-    later = Q(requested_at__gt=after.requested_at) | Q(
-        requested_at=after.requested_at, pk__gt=after.pk
-    )
-    # The plain bound is what lets the database walk its index from there.
-    later &= Q(requested_at__gte=after.requested_at)
-    return waiting.filter(later).first() or waiting.first()
+    if begun is None:
+        return waiting.filter(_later(after)).first() or waiting.first()
+    if _place(after) >= _place(begun):
+        later = waiting.filter(_later(after)).first()
+        return later or waiting.filter(_earlier(begun)).first()
+    return waiting.filter(_later(after), _earlier(begun)).first()
 
 
 def previous_open(user: Person, before: PendingInterrupt) -> PendingInterrupt | None:
     """Return the interrupt that `next_open` would come from."""
     waiting = _waiting_for(user, before).order_by("-requested_at", "-pk")
-    earlier = Q(requested_at__lt=before.requested_at) | Q(
-        requested_at=before.requested_at, pk__lt=before.pk
+    return waiting.filter(_earlier(before)).first() or waiting.first()
+
+
+def _place(row: PendingInterrupt) -> tuple[datetime, UUID]:
+    return row.requested_at, row.pk
+
+
+def _later(row: PendingInterrupt) -> Q:
+    later = Q(requested_at__gt=row.requested_at) | Q(
+        requested_at=row.requested_at, pk__gt=row.pk
     )
-    earlier &= Q(requested_at__lte=before.requested_at)
-    return waiting.filter(earlier).first() or waiting.first()
+    # The plain bound is what lets the database walk its index from there.
+    return later & Q(requested_at__gte=row.requested_at)
+
+
+def _earlier(row: PendingInterrupt) -> Q:
+    earlier = Q(requested_at__lt=row.requested_at) | Q(
+        requested_at=row.requested_at, pk__lt=row.pk
+    )
+    return earlier & Q(requested_at__lte=row.requested_at)
 
 
 def _waiting_for(user: Person, beside: PendingInterrupt) -> QuerySet[PendingInterrupt]:
+    """Return what this person could decide now, other people's claims respected."""
+    in_time = Q(expires_at__isnull=True) | Q(expires_at__gt=DbNow())
+    free = Q(assignee__isnull=True) | Q(claim_until__isnull=True)
+    free |= Q(claim_until__lte=DbNow()) | Q(assignee=user.pk)
     return (
         permissions.decidable_by(user)
-        .filter(status=InterruptStatus.PENDING)
+        .filter(in_time, free, status=InterruptStatus.PENDING)
         .exclude(pk=beside.pk)
     )

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from hitl_approvals.auditing import Problem, Verification
 from hitl_approvals.enums import (
+    ASIDE,
     LIVE_TURN,
     DecisionType,
     EventType,
@@ -101,7 +102,7 @@ def _assert_replay(row: PendingInterrupt, events: list[InterruptEvent]) -> None:
     found = (row.status, row.decision or "", row.generation, row.revision)
     assert told == found, (row, [event.type for event in events])
     resolved = [event for event in events if event.status == InterruptStatus.RESOLVED]
-    transitions = [e for e in resolved if e.type != EventType.LATE_RESULT]
+    transitions = [e for e in resolved if e.type not in ASIDE]
     assert len(transitions) <= 1, (row, "resolved more than once")
 
 

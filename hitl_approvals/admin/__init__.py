@@ -2,7 +2,7 @@
 
 Importing it registers with `django.contrib.admin.site`, as autodiscovery does. A site of
 one's own registers the classes itself: `my_site.register(PendingInterrupt,
-PendingInterruptAdmin)`.
+PendingInterruptAdmin)`. To add to what the desk shows, subclass `PendingInterruptAdmin`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from hitl_approvals.admin.events import InterruptEventAdmin
 from hitl_approvals.admin.interrupts import PendingInterruptAdmin
 from hitl_approvals.admin.queues import ReviewQueueAdmin
+from hitl_approvals.admin.sections import Section
 from hitl_approvals.admin.turns import AgentTurnAdmin
 
 __all__ = [
@@ -17,4 +18,5 @@ __all__ = [
     "InterruptEventAdmin",
     "PendingInterruptAdmin",
     "ReviewQueueAdmin",
+    "Section",
 ]

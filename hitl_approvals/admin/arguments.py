@@ -19,6 +19,10 @@ from hitl_approvals.models import PendingInterrupt
 
 WIDE = 60
 """Longer texts take the type's column too."""
+MOST_ROWS = 100
+"""Arguments that a page shows; the rest is counted."""
+PAGE_ROOM = 200_000
+"""Bytes of HTML that all arguments of a page may take."""
 
 
 @dataclass(slots=True)
@@ -73,16 +77,30 @@ class ArgumentTable:
 
     rows: list[ArgumentRow] = field(default_factory=list)
     secrets: int = 0
-    in_part: int = 0
+    clipped: int = 0
+    left_out: int = 0
+    """Arguments of which the page shows nothing."""
     tally: values.Tally = field(default_factory=values.Tally)
+
+    @property
+    def partial(self) -> bool:
+        """Whether anything but secrets is not on the page."""
+        return self.in_part > 0
+
+    @property
+    def in_part(self) -> int:
+        """Arguments that the page does not show in full, or not at all."""
+        return self.clipped + self.left_out
 
     @property
     def summary(self) -> str:
         """Say how much of the call is shown."""
-        count = ngettext("%d argument", "%d arguments", len(self.rows))
-        parts = [count % len(self.rows)]
-        if self.in_part:
-            parts.append(_("%d shown in part") % self.in_part)
+        total = len(self.rows) + self.left_out
+        parts = [ngettext("%d argument", "%d arguments", total) % total]
+        if self.left_out:
+            parts.append(_("%d not shown") % self.left_out)
+        if self.clipped:
+            parts.append(_("%d shown in part") % self.clipped)
         if self.secrets:
             hidden = ngettext("%d hidden, secret", "%d hidden, secret", self.secrets)
             parts.append(hidden % self.secrets)
@@ -131,12 +149,19 @@ def read_last(row: PendingInterrupt) -> CallArguments:
 def table(arguments: CallArguments) -> ArgumentTable:
     """Return the rows of the argument table, arguments left out by the agent included."""
     made = ArgumentTable()
+    room = PAGE_ROOM
     for name in arguments.order:
-        tally = values.Tally()
+        if len(made.rows) >= MOST_ROWS or room <= 0:
+            made.left_out += 1
+            made.secrets += name in arguments.secret
+            continue
+        tally = values.Tally(room=min(values.ROOM, room))
+        before = tally.room
         row = _row(arguments, name, tally)
+        room -= before - tally.room
         made.rows.append(row)
         made.secrets += row.state == "secret"
-        made.in_part += tally.in_part
+        made.clipped += tally.in_part
         made.tally.hidden += tally.hidden
         made.tally.turning += tally.turning
     return made
@@ -183,7 +208,7 @@ def _row(arguments: CallArguments, name: str, tally: values.Tally) -> ArgumentRo
         html = format_html('<span class="desk-quiet">{}</span>', text)
         return ArgumentRow(label, html, shape.words, about, state="absent")
     big = name in shapes.required(arguments.schema) and values.is_scalar(value)
-    html = values.render(value, tally, big=big)
+    html = value_html(arguments, name, value, tally, big=big)
     return ArgumentRow(
         name=label,
         html=html,
@@ -193,6 +218,19 @@ def _row(arguments: CallArguments, name: str, tally: values.Tally) -> ArgumentRo
         wide=isinstance(value, str) and (len(value) > WIDE or "\n" in value),
         state="given" if given else "default",
     )
+
+
+def value_html(
+    call: CallArguments,
+    name: str,
+    value: Any,
+    tally: values.Tally,
+    *,
+    big: bool = False,
+) -> SafeString:
+    """Return a value of an argument as its schema means it: dates are read as dates."""
+    schema = shapes.properties(call.schema).get(name)
+    return values.render(value, tally, big=big, schema=schema, root=call.schema)
 
 
 def _type(shape: shapes.Shape, value: Any) -> str:

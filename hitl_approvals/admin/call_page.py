@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -19,12 +20,14 @@ from hitl_approvals.admin import (
     forking,
     history,
     queue_rows,
+    rules,
+    same_turn,
     values,
 )
 from hitl_approvals.admin.arguments import ArgumentTable, CallArguments
 from hitl_approvals.admin.base import DeskAdmin
-from hitl_approvals.admin.text import plain, show
-from hitl_approvals.admin.times import left, moment
+from hitl_approvals.admin.text import Shown, plain, show
+from hitl_approvals.admin.times import moment
 from hitl_approvals.enums import (
     InterruptKind,
     InterruptStatus,
@@ -33,15 +36,8 @@ from hitl_approvals.enums import (
 from hitl_approvals.models import PendingInterrupt
 
 LAST_MESSAGES = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Sibling:
-    """Another call of the same turn."""
-
-    name: SafeString
-    url: str
-    words: SafeString
+JSON_ROOM = 32_000
+"""Characters of JSON that the page holds; the rest is in the file."""
 
 
 @dataclass(slots=True)
@@ -56,7 +52,7 @@ class CallPage:
     summary: SafeString
     head: queue_rows.ListRow
     table: ArgumentTable | None
-    json: SafeString | None
+    json: Shown | None
     digest: str
     full_digest: str
     asked: SafeString | None
@@ -66,13 +62,24 @@ class CallPage:
     judged: SafeString
     messages: list[conversation.Message]
     earlier: list[conversation.Message]
-    siblings: list[Sibling]
+    talk: conversation.Conversation
+    siblings: list[same_turn.Sibling]
+    steps: same_turn.Steps
     timeline: list[history.Line]
     question: SafeString | None = None
+    question_in_part: bool = False
+    context_in_part: bool = False
     mode: str = ""
     warnings: list[str] = field(default_factory=list)
     repeat_url: str = ""
     forked_from: dict[str, Any] | None = None
+
+    @property
+    def full_part(self) -> str:
+        """The part that holds in full what the table shows."""
+        in_doubt = self.row.status == InterruptStatus.IN_DOUBT
+        edited = self.row.decision_args_text is not None
+        return "decided" if in_doubt and edited else "arguments"
 
     @property
     def is_question(self) -> bool:
@@ -80,21 +87,26 @@ class CallPage:
         return self.row.kind == InterruptKind.QUESTION
 
 
-def read_page(desk: DeskAdmin, row: PendingInterrupt, now: datetime) -> CallPage:
+def read_page(
+    desk: DeskAdmin, row: PendingInterrupt, now: datetime, *, revealed: bool = False
+) -> CallPage:
     """Gather what the page of an interrupt shows."""
     call = arguments.read(row)
     # What may have run is what was approved, not what was proposed.
     in_doubt = row.status == InterruptStatus.IN_DOUBT
     shown = arguments.read_last(row) if in_doubt else call
+    # Everywhere else on the page they stay hidden.
+    told = replace(shown, secret=frozenset()) if revealed else shown
     digest = row.decision_digest if in_doubt and row.decision else row.args_digest
     redactor = call.redactor()
     context = row.context if isinstance(row.context, Mapping) else {}
     policy = row.policy if isinstance(row.policy, Mapping) else {}
     question = row.kind == InterruptKind.QUESTION
     head = queue_rows.list_row(row, desk.link("change", row.pk), now)
-    messages = conversation.messages(context.get("messages"), redactor)
-    repeat = str(context.get("repeat_of") or "")
+    talk = conversation.read(context.get("messages"), redactor, row)
+    repeat = _repeat_of(row)
     agent = plain(row.agent, 60)
+    asks = values.Tally()
     return CallPage(
         row=row,
         call=call,
@@ -105,22 +117,26 @@ def read_page(desk: DeskAdmin, row: PendingInterrupt, now: datetime) -> CallPage
         tool=show(row.tool_name, limit=80, one_line=True).html,
         summary=_summary(row.tool_description),
         head=head,
-        table=None if question else arguments.table(shown),
+        table=None if question else arguments.table(told),
         json=None if question else _json(shown),
         digest=_short(digest),
         full_digest=digest,
         asked=conversation.asked(context.get("asked"), redactor),
         requester=head.requester,
+        context_in_part=conversation.in_part(context, redactor),
         claim=conversation.quoted(context.get("agent_reason"), redactor),
-        why=show(str(policy.get("why") or ""), limit=400).html,
+        why=show(rules.reason(str(policy.get("why") or "")), limit=400).html,
         judged=moment(row.requested_at, now),
-        messages=messages[-LAST_MESSAGES:],
-        earlier=messages[:-LAST_MESSAGES],
-        siblings=_siblings(desk, row, now),
+        messages=talk.messages[-LAST_MESSAGES:],
+        earlier=talk.messages[:-LAST_MESSAGES],
+        talk=talk,
+        siblings=same_turn.siblings(desk, row, now),
+        steps=same_turn.steps(row, now),
         timeline=history.timeline(row, selectors.events_of(row), now, redactor),
-        question=values.render(row.payload, values.Tally()) if question else None,
+        question=values.render(row.payload, asks) if question else None,
+        question_in_part=asks.in_part,
         mode=_mode(row, policy),
-        warnings=_warnings(row, call, policy, repeat),
+        warnings=warnings(row, call),
         repeat_url=desk.link("change", repeat) if _is_id(repeat) else "",
         forked_from=forking.origin_of(desk, row),
     )
@@ -168,37 +184,18 @@ def _short(digest: str) -> str:
     return " ".join(plain_hex[at : at + 4] for at in range(0, 12, 4))
 
 
-def _json(call: CallArguments) -> SafeString:
-    text = values.json_text(call.without_secrets(call.given))
-    return format_html("{}", text)
+def _json(call: CallArguments) -> Shown:
+    text = json.dumps(
+        call.without_secrets(call.given), ensure_ascii=False, indent=values.INDENT
+    )
+    cut = values.escaped(text[:JSON_ROOM])
+    return Shown(format_html("{}", cut), left_out=max(len(text) - JSON_ROOM, 0))
 
 
-def _siblings(desk: DeskAdmin, row: PendingInterrupt, now: datetime) -> list[Sibling]:
-    others = selectors.siblings_of(row).select_related("turn").defer("context")[:50]
-    made = []
-    for one in others:
-        name = one.tool_name or _("question")
-        if one.status == InterruptStatus.PENDING:
-            rest = left(one.expires_at, now)
-            words = format_html("{}", _("waits, %s") % rest.words)
-        elif one.status == InterruptStatus.IN_DOUBT:
-            words = format_html("{}", _("in doubt: it may have run, or not"))
-        else:
-            said = history.decided_words(one.decision)
-            words = format_html("{}; {}", said, history.since(one))
-        made.append(
-            Sibling(
-                name=show(name, limit=60, one_line=True).html,
-                url=desk.link("change", one.pk),
-                words=words,
-            )
-        )
-    return made
-
-
-def _warnings(
-    row: PendingInterrupt, call: CallArguments, policy: Mapping[str, Any], repeat: str
-) -> list[str]:
+def warnings(row: PendingInterrupt, call: CallArguments) -> list[str]:
+    """Return what a person should know before anything else of a call."""
+    policy = row.policy if isinstance(row.policy, Mapping) else {}
+    repeat = _repeat_of(row)
     found = []
     if row.kind == InterruptKind.TOOL_CALL and not call.intact:
         found.append(
@@ -228,6 +225,11 @@ def _warnings(
             % plain(str(policy["queue_unknown"]), 64)
         )
     return found
+
+
+def _repeat_of(row: PendingInterrupt) -> str:
+    context = row.context if isinstance(row.context, Mapping) else {}
+    return str(context.get("repeat_of") or "")
 
 
 def _is_id(text: str) -> bool:

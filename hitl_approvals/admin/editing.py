@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -9,14 +10,16 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from hitl_approvals import canonical, permissions
+from hitl_approvals import canonical, permissions, selectors
 from hitl_approvals.admin import (
     arguments,
     call_page,
     diffs,
-    fields,
     forms,
+    groups,
     parsing,
+    passes,
+    pressing,
     values,
     widgets,
 )
@@ -32,7 +35,8 @@ from hitl_approvals.exceptions import (
 )
 from hitl_approvals.models import PendingInterrupt
 
-REVIEW, UNDO, CHANGE, APPROVE = "review", "undo", "change", "approve"
+REVIEW, PRESS, CHANGE, APPROVE = "review", "press", "change", "approve"
+_TYPED = re.compile(r"f[0-9]")
 
 
 def edit_view(
@@ -47,16 +51,19 @@ def edit_view(
     form = forms.edit_form(call)
     if request.method != "POST":
         offered = DecisionType.EDIT in row.allowed_decisions and call.intact
-        if row.status != InterruptStatus.PENDING or not offered:
-            return HttpResponseRedirect(desk.link("change", row.pk))
+        held = selectors.in_the_way_of(person(request), row, timezone.now())
+        if row.status != InterruptStatus.PENDING or not offered or held:
+            place = passes.with_pass(request, desk.link("change", row.pk))
+            return HttpResponseRedirect(place)
         return _step_one(desk, request, row, form)
     sent = Sent.read(request, DecisionType.EDIT.value)
-    steps = {UNDO: _undo, CHANGE: _change, APPROVE: _approve}
-    step = UNDO if request.POST.get(UNDO) else request.POST.get("step", REVIEW)
+    steps = {PRESS: _press, CHANGE: _change, APPROVE: _approve}
+    inside = pressing.pressed(request.POST)
+    step = PRESS if inside else request.POST.get("step", REVIEW)
     return steps.get(step, _review)(desk, request, row, call, form, sent)
 
 
-def _undo(
+def _press(
     desk: DeskAdmin,
     request: HttpRequest,
     row: PendingInterrupt,
@@ -65,7 +72,7 @@ def _undo(
     sent: Sent,
 ) -> HttpResponse:
     form.read(request.POST)
-    form.put_back(request.POST.get(UNDO, ""))
+    pressing.press(form, request.POST)
     return _step_one(desk, request, row, form, sent)
 
 
@@ -87,7 +94,7 @@ def _review(
         form.place(forms.misfits(row, edited))
     if form.fault_count:
         return _step_one(desk, request, row, form, sent)
-    return _step_two(desk, request, row, call, edited, sent)
+    return _step_two(desk, request, row, call, form, edited, sent)
 
 
 def _change(
@@ -98,9 +105,7 @@ def _change(
     form: forms.SchemaForm,
     sent: Sent,
 ) -> HttpResponse:
-    edited = _carried(request, form)
-    if edited is not None:
-        form.load(edited)
+    form.read(request.POST)
     return _step_one(desk, request, row, form, sent)
 
 
@@ -113,6 +118,7 @@ def _approve(
     sent: Sent,
 ) -> HttpResponse:
     edited = _carried(request, form)
+    form.read(request.POST)
     if edited is None:
         form.errors = [_("What you had edited did not arrive; look at it again.")]
         return _step_one(desk, request, row, form, sent)
@@ -120,13 +126,10 @@ def _approve(
     try:
         return record(desk, request, row, Edit(edited, sent.reason), sent)
     except PayloadRejected as error:
-        form.load(edited)
         form.place(error.errors or [{"loc": "", "message": error.detail}])
     except REFUSED as error:
-        form.load(edited)
         form.errors = [error.detail]
     except TypeError as error:  # a reason that no column can hold
-        form.load(edited)
         form.errors = [str(error)]
     return _step_one(desk, request, row, form, sent)
 
@@ -145,20 +148,22 @@ def _carried(request: HttpRequest, form: forms.SchemaForm) -> dict[str, Any] | N
         return None
     if not isinstance(given, dict):
         return None
-    locked = {one.name: one.original for one in form.fields if one.locked}
+    locked = form.kept | {one.name: one.original for one in form.fields if one.locked}
     kept = {name: value for name, value in given.items() if name not in locked}
     present = {name: value for name, value in locked.items() if value is not MISSING}
     return {**kept, **present}
 
 
-def _head(desk: DeskAdmin, row: PendingInterrupt, sent: Sent | None) -> dict[str, Any]:
+def _head(
+    desk: DeskAdmin, request: HttpRequest, row: PendingInterrupt, sent: Sent | None
+) -> dict[str, Any]:
     now = timezone.now()
     return {
         "row": row,
         "tool": show(row.tool_name, limit=80, one_line=True).html,
         "head": rows.list_row(row, desk.link("change", row.pk), now),
-        "row_url": desk.link("change", row.pk),
-        "edit_url": desk.link("edit", row.pk),
+        "row_url": passes.with_pass(request, desk.link("change", row.pk)),
+        "edit_url": passes.with_pass(request, desk.link("edit", row.pk)),
         "crumb": plain(row.tool_name, 60),
         "reason": sent.reason if sent else "",
         "revision": sent.revision
@@ -180,21 +185,40 @@ def _step_one(
     if form.fault_count:
         title = _("Error: %s") % title
     call = arguments.read(row)
-    shown = [(one, _proposed(call, one)) for one in form.fields]
-    context = {**_head(desk, row, sent), "title": title, "form": form, "shown": shown}
+    room = arguments.PAGE_ROOM
+    shown = []
+    for one in form.fields:
+        proposed = _proposed(call, one, room)
+        room -= proposed["taken"]
+        shown.append((one, proposed))
+    context = {
+        **_head(desk, request, row, sent),
+        "title": title,
+        "form": form,
+        "shown": shown,
+    }
     return desk.page(request, "edit.html", context)
 
 
-def _proposed(call: arguments.CallArguments, field: fields.Field) -> dict[str, Any]:
+def _proposed(
+    call: arguments.CallArguments, field: groups.Node, room: int
+) -> dict[str, Any]:
     """Return what the agent proposed for a field, to stand beside it."""
-    tally = values.Tally()
+    tally = values.Tally(room=max(min(values.ROOM, room), 0))
+    before = tally.room
     given = field.original is not MISSING
     secret = field.locked == "secret"
+    shape = call.shape(field.name)
     return {
-        "html": values.render(field.original, tally) if given and not secret else None,
+        "html": arguments.value_html(call, field.name, field.original, tally)
+        if given and not secret
+        else None,
         "note": tally.note(),
         "given": given,
         "changed": field.changed,
+        "limits": shape.limits,
+        "in_part": tally.in_part,
+        "taken": before - tally.room,
     }
 
 
@@ -203,22 +227,25 @@ def _step_two(
     request: HttpRequest,
     row: PendingInterrupt,
     call: arguments.CallArguments,
+    form: forms.SchemaForm,
     edited: dict[str, Any],
     sent: Sent,
 ) -> HttpResponse:
     found = diffs.rows(call, edited)
-    changed = sum(one.changed for one in found)
+    changed, total = diffs.counts(call, edited)
     carried = {
-        name: value
-        for name, value in edited.items()
-        if name not in call.secret and name not in call.fixed
+        one.name: edited[one.name]
+        for one in form.fields
+        if not one.locked and one.name in edited
     }
     context = {
-        **_head(desk, row, sent),
+        **_head(desk, request, row, sent),
         "title": _("Confirm your edit of %s") % plain(row.tool_name, 60),
         "diff": found,
         "changed": changed,
-        "total": len(found),
+        "total": total,
+        "not_shown": diffs.not_shown(total, changed),
+        "typed": [one for one in request.POST.items() if _TYPED.match(one[0])],
         "args": canonical.dumps(carried, max_bytes=None, max_depth=None),
         "digest": call_page.digest_of(edited),
         "fits": not forms.misfits(row, edited) or not changed,

@@ -6,7 +6,7 @@ untouched form changes no type and no byte.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -25,6 +25,7 @@ from hitl_approvals.admin.text import plain, show
 from hitl_approvals.admin.values import json_text, scalar_text
 from hitl_approvals.admin.widgets import (
     AREA,
+    DAY,
     JSON,
     LINE,
     MINUTE,
@@ -48,7 +49,11 @@ class Field:
     original: Any = MISSING
     required: bool = False
     locked: str = ""
-    """`fixed` or `secret`: shown, and sent along unchanged."""
+    """`fixed`, `secret` or `large`: shown as far as may be, and sent along unchanged."""
+    path: str = ""
+    """Name of the HTML field, for one inside a list or an object."""
+    forced: bool = False
+    """Whether it is written as JSON although its schema has a field of its own for it."""
     raw: str = ""
     null: bool = False
     omit: bool = False
@@ -57,14 +62,17 @@ class Field:
     _initial: tuple[str, bool, bool] = ("", False, False)
 
     def __post_init__(self) -> None:
-        self.widget = widget_for(self.shape, self.original)
-        self.load(self.original)
-        self._initial = (self.raw, self.null, self.omit)
+        self.reset()
 
     @property
     def key(self) -> str:
         """Name of the HTML field; argument names may clash with the form's own."""
-        return f"f{self.index}"
+        return self.path or f"f{self.index}"
+
+    @property
+    def is_group(self) -> bool:
+        """Whether it has parts; a field has none."""
+        return False
 
     @property
     def label(self) -> str:
@@ -80,10 +88,7 @@ class Field:
     @property
     def options(self) -> list[tuple[str, str, bool]]:
         """Value, label and whether it is chosen, for radios and selects."""
-        found = [
-            (str(number), choice_label(one))
-            for number, one in enumerate(self._choices())
-        ]
+        found = [(str(number), text) for number, text in enumerate(self._labels())]
         if self.shape.nullable:
             found.append((NULL, _("no value (null)")))
         if self._omission_counts or (self.original is MISSING and not self.required):
@@ -136,14 +141,70 @@ class Field:
             return False
         return self.widget != MINUTE or not self._same_minute()
 
+    def reset(self) -> None:
+        """Put back what the field was made from."""
+        self.forced = False
+        if self.locked:
+            return
+        self.widget = widget_for(self.shape, self.original)
+        self._put(self.original)
+        self._initial = (self.raw, self.null, self.omit)
+
     def load(self, value: Any) -> None:
-        """Put a value into the field."""
+        """Put a value into the field, as JSON if its widget cannot carry it."""
+        if value is not MISSING and self.widget != JSON:
+            wanted = widget_for(self.shape, value)
+            picker = self.widget in (DAY, MINUTE) and value is not None
+            if wanted == JSON or (picker and wanted != self.widget):
+                self._force()
+        self._put(value)
+        self.omit = value is MISSING and self.may_be_left_out
+        if value is MISSING and not (self.omit or self.required or self.forced):
+            # Without a box to tick, only JSON can be empty and mean that it is left out.
+            if self.original is not MISSING and self.widget not in (RADIOS, SELECT):
+                self._force()
+                self.raw = ""
+            return
+        if self.widget == JSON or value is MISSING or same(value, self.original):
+            return
+        if not self._brings_back(value):
+            self._force()
+            self._put(value)
+
+    def place(self, loc: str, message: str) -> None:
+        """Note an error that a service found."""
+        self.errors.append(f"{loc}: {message}" if loc else message)
+
+    def faults(self, above: str = "") -> Iterator[tuple[str, str, list[str]]]:
+        """Yield key, label and errors if it needs another look."""
+        if self.errors:
+            yield (
+                self.key,
+                f"{above}, {self.label}" if above else self.label,
+                self.errors,
+            )
+
+    def _put(self, value: Any) -> None:
         self.null = value is None and self.may_be_null
         self.omit = False
         self.raw = self._text(value)
 
+    def _force(self) -> None:
+        self.forced, self.widget = True, JSON
+        self._initial = (self._text(self.original), False, False)
+
+    def _brings_back(self, value: Any) -> bool:
+        """Tell whether a browser would send this value back as it is."""
+        if self.widget != AREA and "\n" in self.raw:
+            return False
+        found = self.value()
+        self.errors = []
+        return same(found, value)
+
     def read(self, data: Mapping[str, Any]) -> None:
         """Take over what was posted; never fails."""
+        if data.get(f"{self.key}-as") == "json" and self.widget != JSON:
+            self._force()
         if self.key in data or self.widget == RADIOS:
             self.raw = parsing.lines(str(data.get(self.key, "")))
         self.null = self.may_be_null and bool(data.get(f"{self.key}-{NULL}"))
@@ -179,7 +240,7 @@ class Field:
             and self.shape.kind == TEXT
             and self.original is not MISSING
         ):
-            if self.original is MISSING and not self.required:
+            if (self.original is MISSING or self.forced) and not self.required:
                 return MISSING
             raise parsing.Unreadable(self._needed())
         if self.widget == JSON:
@@ -200,6 +261,13 @@ class Field:
 
     def _choices(self) -> tuple[Any, ...]:
         return (True, False) if self.shape.kind == BOOLEAN else self.shape.choices
+
+    def _labels(self) -> list[str]:
+        if self.shape.labels and self.shape.kind != BOOLEAN:
+            named = zip(self.shape.labels, self._choices(), strict=True)
+            # Whoever wrote the schema must not call one value by another's name.
+            return [f"{plain(text)} ({choice_label(one)})" for text, one in named]
+        return [choice_label(one) for one in self._choices()]
 
     def _needed(self) -> str:
         return _("A value is needed here.")

@@ -97,11 +97,35 @@ def origin_of(desk: DeskAdmin, row: PendingInterrupt) -> dict[str, Any] | None:
     """Return where an interrupt of a fork came from, for its page."""
     origin = came_from(row)
     if not origin:
-        return None
+        parent = row.turn.parent_id if row.turn is not None else None
+        if parent is None:
+            return None
+        return {"url": desk.link("change", parent, model="agentturn"), "new": True}
     return {
         "url": desk.link("change", origin["interrupt"], model="pendinginterrupt"),
         "copied": bool(row.policy.get("taken_over")),
     }
+
+
+def descendants(
+    desk: DeskAdmin, row: PendingInterrupt, user: Person
+) -> list[dict[str, Any]]:
+    """Return the interrupts of forks that were made from this one, newest first."""
+    if row.turn is None:
+        return []
+    turns = list(selectors.forks_of(row.turn, user).only("pk")[:MOST_FORKS])
+    if not turns:
+        return []
+    found = selectors.interrupts_of(turns, user).filter(kind=row.kind)
+    return [
+        {
+            "url": desk.link("change", one.pk),
+            "id": one.pk,
+            "status": one.get_status_display(),
+        }
+        for one in found.only("context", "status", "turn").order_by("-pk")
+        if came_from(one).get("interrupt") == str(row.pk)
+    ]
 
 
 def came_from(row: PendingInterrupt) -> dict[str, Any]:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.utils.dateparse import parse_datetime
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from hitl_approvals.admin import values
 from hitl_approvals.admin.text import Redactor, show, val
-from hitl_approvals.admin.times import moment
+from hitl_approvals.admin.times import clock, moment
 from hitl_approvals.enums import (
     DecisionType,
     Door,
@@ -124,6 +125,9 @@ def _waiting(row: PendingInterrupt) -> str:
 def trail(row: PendingInterrupt, now: datetime) -> list[SafeString]:
     """Return the stations of a decision: when it was made, and where it is now."""
     made = [format_html("{} {}", _("decided"), moment(row.decided_at, now))]
+    step = row.steps.order_by("-generation").first() if row.decision_digest else None
+    if step is not None and step.started_at is not None:
+        made.append(format_html("{} {}", _("started"), moment(step.started_at, now)))
     if row.status == InterruptStatus.RESOLVED:
         made.append(
             format_html("<b>{} {}</b>", since(row), moment(row.resolved_at, now))
@@ -180,7 +184,8 @@ def _sentence(
     actor = show(event.actor or _("system"), limit=80, one_line=True).html
     where = door(event.via)
     said = redactor.clean(str(detail.get("reason") or detail.get("note") or ""))
-    line = format_html(_template(event), who=actor, where=where, **_agent(row))
+    named = {**_agent(row), **_hands(detail)}
+    line = format_html(_template(event), who=actor, where=where, **named)
     if event.type in (EventType.RESOLVED, EventType.CANCELLED):
         line = format_html("{}: {}", line, _event_outcome(row, detail))
     if event.type == EventType.LATE_RESULT and "outcome" in detail:
@@ -202,6 +207,16 @@ def _reported(detail: dict[str, Any], redactor: Redactor) -> SafeString:
 
 def _agent(row: PendingInterrupt) -> dict[str, SafeString]:
     return {"agent": show(row.agent, limit=80, one_line=True).html}
+
+
+def _hands(detail: dict[str, Any]) -> dict[str, SafeString]:
+    """Return whom a row was given to, and until when."""
+    try:
+        until = parse_datetime(str(detail.get("until") or ""))
+    except ValueError:  # somebody changed the event
+        until = None
+    to = show(str(detail.get("to") or ""), limit=80, one_line=True).html
+    return {"to": to, "until": clock(until)}
 
 
 def _event_outcome(row: PendingInterrupt, detail: dict[str, Any]) -> str:
@@ -243,6 +258,10 @@ def _template(event: InterruptEvent) -> str:
         EventType.SETTLED_RUN_AGAIN: _("{who} asked to run it again, {where}"),
         EventType.SETTLED_GAVE_UP: _("{who} gave up on finding out, {where}"),
         EventType.LATE_RESULT: _("A result came in after this was closed"),
+        EventType.CLAIMED: _("Claimed by {who} until {until}, {where}"),
+        EventType.RELEASED: _("Released by {who}, {where}"),
+        EventType.ASSIGNED: _("Given to {to} until {until} by {who}, {where}"),
+        EventType.REVEALED: _("Hidden arguments revealed to {who}, {where}"),
     }
     return words.get(event.type, event.get_type_display())
 

@@ -11,7 +11,17 @@ from hitl_approvals.admin import parsing
 from hitl_approvals.admin.base import DeskAdmin
 from hitl_approvals.admin.text import plain, val
 
-_OWN = ("csrfmiddlewaretoken", "key", "revision", "step", "decision")
+_OWN = (
+    "chosen",
+    "csrfmiddlewaretoken",
+    "decision",
+    "do",
+    "key",
+    "revision",
+    "row",
+    "seen",
+    "step",
+)
 
 
 def logged_out(desk: DeskAdmin, request: HttpRequest, back: str) -> HttpResponse:

@@ -11,8 +11,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from hitl_approvals import permissions
-from hitl_approvals.admin import arguments, conversation, diffs, history, values
+from hitl_approvals import permissions, selectors
+from hitl_approvals.admin import arguments, conversation, diffs, hands, history, values
 from hitl_approvals.admin.base import DeskAdmin
 from hitl_approvals.admin.call_page import CallPage
 from hitl_approvals.admin.text import plain, show
@@ -57,9 +57,12 @@ def panel(page: CallPage, user: Person) -> dict[str, Any]:
     missing = permissions.why_not(user, row)
     pending = row.status == InterruptStatus.PENDING
     over = row.expires_at is not None and row.expires_at <= page.now
+    blocked = selectors.in_the_way_of(user, row, page.now)
     return {
+        "held": hands.sentence(row, user, page.now),
+        "blocked": blocked,
         "missing": missing if pending else None,
-        "open": pending and missing is None and not over,
+        "open": pending and missing is None and not over and not blocked,
         "over": pending and over,
         "may_approve": DecisionType.APPROVE in allowed and page.call.intact,
         "may_edit": DecisionType.EDIT in allowed and page.call.intact,

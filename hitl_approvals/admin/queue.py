@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
@@ -10,12 +10,15 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
-from django.utils.translation import pgettext
+from django.utils.translation import ngettext, pgettext
 
-from hitl_approvals import permissions
+from hitl_approvals import permissions, selectors
 from hitl_approvals.admin import paging
+from hitl_approvals.admin.paging import Part
 from hitl_approvals.enums import InterruptKind, InterruptStatus
-from hitl_approvals.models import PendingInterrupt, ReviewQueue
+from hitl_approvals.figures.counting import glance
+from hitl_approvals.figures.scope import Scope
+from hitl_approvals.models import PendingInterrupt
 from hitl_approvals.registry import registry
 from hitl_approvals.types import Person
 
@@ -27,8 +30,10 @@ OVER = (
     InterruptStatus.RESOLVED,
     InterruptStatus.CANCELLED,
 )
+MINE, NOBODYS = "mine", "nobodys"
 URGENT, OLDEST, NEWEST = "urgent", "oldest", "newest"
-MAX_PAGE = paging.CAP // paging.PAGE
+MOST_QUEUES = 200
+"""Queues that the filter offers."""
 
 _HEAVY = (
     "args",
@@ -65,34 +70,38 @@ class Filters:
     queue: str = ""
     tool: str = ""
     kind: str = ""
+    hands: str = ""
     order: str = ""
-    page: int = 0
+    after: str = ""
+    before: str = ""
+    """Where the page begins or ends; `paging` reads it."""
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Filters:
         """Read a query string; never fails."""
         view = str(data.get("view", ""))
-        page = str(data.get("page", ""))
         return cls(
             view=view if view in (DOUBT, DECIDED, ALL) else OPEN,
             q=str(data.get("q", "")).strip()[:200],
             queue=str(data.get("queue", ""))[:64],
             tool=str(data.get("tool", ""))[:128],
             kind=_known(data.get("kind"), InterruptKind.values),
+            hands=_known(data.get("hands"), (MINE, NOBODYS)),
             order=_known(data.get("o"), (URGENT, OLDEST, NEWEST)),
-            page=min(int(page), MAX_PAGE) if page.isdecimal() and len(page) < 5 else 0,
+            after=str(data.get("after", "")),
+            before=str(data.get("before", "")),
         )
 
     def query(self, **changes: Any) -> str:
-        """Return the query string of this list with some of it changed."""
+        """Return the query string of this list from its start, with some of it changed."""
         fields = {
             "view": self.view,
             "q": self.q,
             "queue": self.queue,
             "tool": self.tool,
             "kind": self.kind,
+            "hands": self.hands,
             "o": self.order,
-            "page": self.page,
         } | changes
         given = {key: value for key, value in fields.items() if value}
         if given.get("view") == OPEN:
@@ -106,7 +115,9 @@ class Listing:
 
     rows: list[PendingInterrupt]
     tabs: list[Tab]
-    more: bool
+    after: str
+    """Query string of the page after this one; empty if there is none."""
+    before: str
     shown: str
     title: str
     filters: Filters
@@ -116,17 +127,19 @@ class Listing:
 
 def listing(user: Person, filters: Filters) -> Listing:
     """Return a page of the list, in a number of queries that does not depend on it."""
-    visible = permissions.visible_to(user)
-    counts = {name: paging.count(_view(visible, name)) for name in _titles()}
+    scope = Scope.of(user)
+    visible = scope.interrupts()
+    views = {name: _view(visible, name) for name in _titles()}
+    counts = glance(views, cap=paging.CAP).counts
     found = _matching(visible, filters)
-    parts = [
-        part.select_related("turn", "queue").defer(*_HEAVY)
-        for part in _parts(found, filters)
-    ]
-    start = filters.page * paging.PAGE
-    rows = paging.take(parts, start, paging.PAGE + 1)
-    more = len(rows) > paging.PAGE and filters.page < MAX_PAGE
-    rows = rows[: paging.PAGE]
+    if filters.hands == MINE:
+        found = found.filter(selectors.held(), assignee=user.pk)
+    elif filters.hands == NOBODYS:
+        found = found.filter(selectors.unheld())
+    light = visible.select_related("turn", "queue", "assignee").defer(*_HEAVY)
+    page = paging.page_of(
+        _parts(found, filters), light, after=filters.after, before=filters.before
+    )
     tabs = [
         Tab(
             label=label,
@@ -136,17 +149,22 @@ def listing(user: Person, filters: Filters) -> Listing:
         )
         for name, label in _titles().items()
     ]
-    queues = list(permissions.queues_visible_to(user).order_by("slug")[:200])
     return Listing(
-        rows=rows,
+        rows=page.rows,
         tabs=tabs,
-        more=more,
-        shown=_shown(start, len(rows)),
+        after=filters.query(after=page.after) if page.after else "",
+        before=filters.query(before=page.before) if page.before else "",
+        shown=_shown(len(page.rows)),
         title=_page_titles()[filters.view],
         filters=filters,
-        queues=[(one.slug, _queue_label(one)) for one in queues],
+        queues=list(scope.queues.items())[:MOST_QUEUES],
         tools=sorted({*registry.tools, *([filters.tool] if filters.tool else [])}),
     )
+
+
+def waiting(user: Person, filters: Filters) -> Rows:
+    """Return what is open and matches the filters, in no order."""
+    return _view(_matching(permissions.visible_to(user), filters), OPEN)
 
 
 def _known(value: Any, allowed: Any) -> str:
@@ -171,17 +189,10 @@ def _page_titles() -> dict[str, str]:
     }
 
 
-def _queue_label(queue: ReviewQueue) -> str:
-    return queue.title or queue.slug
-
-
-def _shown(start: int, count: int) -> str:
+def _shown(count: int) -> str:
     if not count:
         return _("Nothing here.")
-    return _("Shown: %(first)d to %(last)d") % {
-        "first": start + 1,
-        "last": start + count,
-    }
+    return ngettext("%d row shown", "%d rows shown", count) % count
 
 
 def _view(rows: Rows, name: str) -> Rows:
@@ -209,31 +220,36 @@ def _search(text: str) -> Q:
     try:
         key = UUID(text)
     except ValueError:
+        # Each by an index of its own: no part of it reads the whole table.
         return (
-            Q(tool_name__icontains=text)
-            | Q(thread_id__icontains=text)
-            | Q(agent__icontains=text)
+            Q(tool_name__in=_named(text, registry.tools))
+            | Q(agent__in=_named(text, registry.agents))
+            | Q(thread_id__startswith=text)
         )
     return Q(pk=key) | Q(turn=key) | Q(thread_id=text)
 
 
-def _parts(rows: Rows, filters: Filters) -> list[Rows]:
-    """Return the view as querysets to be laid end to end, each along one index."""
+def _named(text: str, known: Iterable[str]) -> list[str]:
+    """Return what is called so: known names that contain it, and itself."""
+    part = text.casefold()
+    return [text, *(name for name in known if part in name.casefold())]
+
+
+def _parts(rows: Rows, filters: Filters) -> list[Part[PendingInterrupt]]:
+    """Return the view as parts to be laid end to end, each along one index."""
     if filters.view in (DECIDED, ALL):
         over = _view(rows, filters.view)
         # The key is a UUIDv7: its order is that of the requests.
-        return [over.order_by("pk" if filters.order == OLDEST else "-pk")]
-    age = ("requested_at", "pk")
-    doubt = rows.filter(status=InterruptStatus.IN_DOUBT).order_by(*age)
+        return [Part(over, descending=filters.order != OLDEST)]
+    age = "requested_at"
+    doubt = Part(rows.filter(status=InterruptStatus.IN_DOUBT), age)
     if filters.view == DOUBT:
         return [doubt]
     pending = rows.filter(status=InterruptStatus.PENDING)
-    if filters.order == OLDEST:
-        return [doubt, pending.order_by(*age)]
-    if filters.order == NEWEST:
-        return [doubt, pending.order_by(*(f"-{one}" for one in age))]
+    if filters.order in (OLDEST, NEWEST):
+        return [doubt, Part(pending, age, descending=filters.order == NEWEST)]
     return [
         doubt,
-        pending.filter(expires_at__isnull=False).order_by("expires_at", "pk"),
-        pending.filter(expires_at__isnull=True).order_by(*age),
+        Part(pending.filter(expires_at__isnull=False), "expires_at"),
+        Part(pending.filter(expires_at__isnull=True), age),
     ]

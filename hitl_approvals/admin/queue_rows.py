@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from hitl_approvals.admin import arguments, history, values
+from hitl_approvals.admin import arguments, hands, history, values
 from hitl_approvals.admin.text import plain, show
 from hitl_approvals.admin.times import Left, left, moment, span
 from hitl_approvals.enums import InterruptKind, InterruptStatus
@@ -48,6 +48,14 @@ class ListRow:
     badge_words: str = ""
     when: SafeString | None = None
     in_doubt: bool = False
+    hands: hands.Hands | None = None
+    """Who holds it; None is nobody."""
+    claim_url: str = ""
+    """Where the reader may take it in hand from the list."""
+    name: str = ""
+    """What to call it where no markup is, if it can be ticked to be decided."""
+    site_fact: str = ""
+    """What the site's own subclass says of it."""
 
 
 @dataclass(slots=True)
@@ -56,10 +64,15 @@ class Group:
 
     rows: list[ListRow] = field(default_factory=list)
     head: SafeString | None = None
+    turn: UUID | None = None
 
 
 def groups(
-    interrupts: Sequence[PendingInterrupt], urls: dict[UUID, str], now: datetime
+    interrupts: Sequence[PendingInterrupt],
+    urls: dict[UUID, str],
+    now: datetime,
+    facts: Mapping[UUID, str] | None = None,
+    claims: Mapping[UUID, str] | None = None,
 ) -> list[Group]:
     """Return rows in order, those of one turn together at the place of the first."""
     sizes = Counter(one.turn_id for one in interrupts if _waits(one))
@@ -73,9 +86,13 @@ def groups(
         together = one.turn_id in shared and _waits(one)
         key: Any = ("turn", one.turn_id) if together else one.pk
         group = made.setdefault(key, Group())
-        group.rows.append(list_row(one, urls[one.pk], now))
+        row = list_row(one, urls[one.pk], now)
+        row.site_fact = (facts or {}).get(one.pk, "")
+        row.claim_url = (claims or {}).get(one.pk, "")
+        group.rows.append(row)
         if together and group.head is None:
             group.head = _head(one, sizes[one.turn_id], asked.get(one.turn_id))
+            group.turn = one.turn_id
     return list(made.values())
 
 
@@ -101,9 +118,12 @@ def list_row(row: PendingInterrupt, url: str, now: datetime) -> ListRow:
         agent=show(row.agent, limit=60, one_line=True).html,
         requester=show(requester, limit=60, one_line=True).html if requester else None,
     )
+    made.hands = hands.of(row, now)
     if row.status == InterruptStatus.PENDING:
         made.left = left(row.expires_at, now)
         made.after = _("then rejected") if row.expires_at else ""
+        if row.expires_at is None or row.expires_at > now:
+            made.name = plain(row.tool_name or _("question"), 60)
     elif row.status == InterruptStatus.IN_DOUBT:
         made.in_doubt = True
         made.badge, made.badge_words = "doubt", _("In doubt")

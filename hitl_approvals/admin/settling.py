@@ -17,6 +17,7 @@ from hitl_approvals.admin.submissions import Sent, find, onward, stale
 from hitl_approvals.admin.text import plain
 from hitl_approvals.enums import Door, EventType, InterruptStatus
 from hitl_approvals.exceptions import (
+    ClaimedByAnother,
     InterruptNotFound,
     PayloadRejected,
     ReviewerNotAllowed,
@@ -65,9 +66,10 @@ def settle_view(
         return desk.forbidden(request, error.detail)
     except InterruptNotFound as error:
         raise Http404(error.detail) from error
-    except (StaleReview, TransitionNotAllowed) as error:
+    except (ClaimedByAnother, StaleReview, TransitionNotAllowed) as error:
         fresh = find(request, row.pk)
-        if fresh.revision != sent.revision:
+        held = isinstance(error, ClaimedByAnother)
+        if held or fresh.revision != sent.revision:
             sent.reason = typed["note"]
             return stale(desk, request, row.pk, sent)
         typed["errors"] = {"": error.detail}

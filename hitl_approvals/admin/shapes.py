@@ -13,6 +13,7 @@ from typing import Any, Final, TypeGuard
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
+from hitl_approvals.admin import limits
 from hitl_approvals.admin.text import plain
 
 
@@ -35,7 +36,15 @@ CHOICE, DATE, DATETIME, ANY = "choice", "date", "datetime", "json"
 """The kinds of field; everything that has none of its own is edited as JSON."""
 
 _MAX_DEPTH = 8
-_ANNOTATIONS = ("title", "description", "default", "deprecated", "examples")
+_ANNOTATIONS = (
+    "title",
+    "description",
+    "default",
+    "deprecated",
+    "examples",
+    "unit",
+    "x-unit",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +59,11 @@ class Shape:
     description: str = ""
     default: Any = MISSING
     max_length: int | None = None
+    unit: str = ""
+    limits: str = ""
+    """What else the schema asks of it, in words."""
+    labels: tuple[str, ...] = ()
+    """What the choices are called, if the schema says."""
 
 
 def properties(schema: Any) -> dict[str, Any]:
@@ -74,7 +88,10 @@ def read(schema: Any, root: Any) -> Shape:
     choices = _choices(inner) if kind == CHOICE else ()
     if None in choices:
         nullable, choices = True, tuple(one for one in choices if one is not None)
-    words = _words(kind, inner, rest, choices, root)
+    labels = _labels(inner, choices)
+    words = _words(kind, inner, rest, labels or choices, root)
+    if unit := unit_of(whole, inner):
+        words = _("%(type)s, in %(unit)s") % {"type": words, "unit": plain(unit, 40)}
     if nullable:
         words = _("%(type)s, or none") % {"type": words}
     length = inner.get("maxLength")
@@ -87,7 +104,33 @@ def read(schema: Any, root: Any) -> Shape:
         description=about if isinstance(about, str) else "",
         default=whole.get("default", MISSING),
         max_length=length if isinstance(length, int) else None,
+        unit=unit,
+        limits=limits.words(inner),
+        labels=labels,
     )
+
+
+def unit_of(*schemas: Mapping[str, Any]) -> str:
+    """Return the unit that a schema names: `unit` or `x-unit`, as text."""
+    for schema in schemas:
+        for key in ("unit", "x-unit"):
+            found = schema.get(key)
+            if isinstance(found, str) and found.strip():
+                return found
+    return ""
+
+
+def branch(schema: Any, root: Any, value: Any) -> dict[str, Any]:
+    """Return the one alternative that describes a list or object; empty if unclear."""
+    whole = _resolved(schema, root)
+    found = [_resolved(one, root) for one in _alternatives(whole)]
+    wanted = {"array", "object"}
+    if value is not MISSING and value is not None:
+        wanted = {"object" if isinstance(value, Mapping) else "array"}
+    rest = [one for one in found if one.get("type") != "null"]
+    fits = [one for one in rest if one.get("type") in wanted]
+    clear = len(fits) == 1 and (value is not MISSING or len(rest) == 1)
+    return fits[0] if clear else {}
 
 
 def _is_list(value: Any) -> TypeGuard[Sequence[Any]]:
@@ -139,6 +182,8 @@ def _kind(schemas: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
     if sorted(str(one) for one in types) == ["number", "string"]:
         # What pydantic makes of a Decimal: exact as text, accepted as a number.
         return DECIMAL, schemas[types.index("number")]
+    if len(schemas) > 1 and all("const" in one for one in schemas):
+        return CHOICE, {"oneOf": schemas}
     if len(schemas) != 1:
         return ANY, {}
     [schema] = schemas
@@ -153,7 +198,22 @@ def _kind(schemas: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
 
 
 def _choices(schema: Mapping[str, Any]) -> tuple[Any, ...]:
+    if "oneOf" in schema:
+        return tuple(one["const"] for one in schema["oneOf"])
     return (schema["const"],) if "const" in schema else tuple(schema["enum"])
+
+
+def _labels(schema: Mapping[str, Any], choices: tuple[Any, ...]) -> tuple[str, ...]:
+    """Return what choices are called: titles beside constants, or `x-labels`."""
+    named = schema.get("oneOf")
+    found: Any = schema.get("x-labels", schema.get("enumNames"))
+    if _is_list(named):
+        found = [one.get("title", one.get("const")) for one in named]
+        if all("title" not in one for one in named):
+            return ()
+    if not _is_list(found) or len(found) != len(choices):
+        return ()
+    return tuple(str(one) for one in found)
 
 
 def _words(

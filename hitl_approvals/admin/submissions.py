@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
-from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from hitl_approvals import selectors, services
-from hitl_approvals.admin import arguments, history, parsing
+from hitl_approvals.admin import arguments, hands, history, parsing, passes, reasons
 from hitl_approvals.admin.base import DeskAdmin, person
 from hitl_approvals.admin.diffs import Difference
 from hitl_approvals.admin.text import plain, show, val
@@ -21,6 +21,7 @@ from hitl_approvals.decisions import Decision
 from hitl_approvals.enums import DecisionType, Door, InterruptStatus
 from hitl_approvals.exceptions import (
     AlreadyDecided,
+    ClaimedByAnother,
     DecisionNotAllowed,
     InterruptCancelled,
     InterruptExpired,
@@ -32,6 +33,7 @@ from hitl_approvals.exceptions import (
     TransitionNotAllowed,
 )
 from hitl_approvals.models import PendingInterrupt
+from hitl_approvals.types import Person
 
 TOO_LATE = (
     AlreadyDecided,
@@ -53,6 +55,7 @@ class Sent:
     revision: int | None
     key: str
     reason: str = ""
+    canned: str = ""
     diff: list[Difference] = field(default_factory=list)
     answer: SafeString | None = None
     answer_raw: str = ""
@@ -68,7 +71,13 @@ class Sent:
             else None,
             key=request.POST.get("key", "")[:200],
             reason=parsing.lines(request.POST.get("reason", "")),
+            canned=request.POST.get("canned", "")[:1000],
         )
+
+    @property
+    def told(self) -> str:
+        """The reason that is meant, from the site's list, by hand, or both."""
+        return reasons.joined(self.canned, self.reason)
 
     @property
     def complete(self) -> bool:
@@ -117,7 +126,7 @@ def record(
         return desk.forbidden(request, error.detail)
     except InterruptNotFound as error:
         raise Http404(error.detail) from error
-    except TOO_LATE:
+    except (ClaimedByAnother, *TOO_LATE):
         return stale(desk, request, row.pk, sent)
     except TransitionNotAllowed:
         if find(request, row.pk).status == InterruptStatus.PENDING:
@@ -133,11 +142,10 @@ def onward(
     desk: DeskAdmin, request: HttpRequest, row: PendingInterrupt
 ) -> HttpResponseRedirect:
     """Go to the next open interrupt, or to the list, and say there what was done."""
-    following = selectors.next_open(person(request), row)
-    place = desk.link("changelist")
-    if following is not None:
-        place = desk.link("change", following.pk)
-    return HttpResponseRedirect(f"{place}?{urlencode({'done': str(row.pk)})}")
+    start = passes.begun(request)
+    return HttpResponseRedirect(
+        passes.onward_url(desk, request, row, start, done=str(row.pk))
+    )
 
 
 def stale(
@@ -156,7 +164,7 @@ def stale(
     following = selectors.next_open(user, row)
     decided = row.decision is not None or row.status == InterruptStatus.CANCELLED
     context = {
-        "title": _title(row, user.pk, now),
+        "title": _title(row, user, now),
         "row": row,
         "tool": show(row.tool_name, limit=80, one_line=True).html,
         "agent": show(row.agent, limit=60, one_line=True).html,
@@ -181,15 +189,19 @@ def stale(
         "sent_words": _sent_words(sent.verb),
         "sent_at": moment(now, now),
         "sent": sent,
-        "typed_reason": val(sent.reason) if sent.reason.strip() else None,
+        "typed_reason": val(sent.told) if sent.told.strip() else None,
+        "held": hands.sentence(row, user, now),
         "next_url": desk.link("change", following.pk) if following else "",
         "row_url": desk.link("change", row.pk),
         "pending": row.status == InterruptStatus.PENDING,
     }
-    return desk.page(request, "stale.html", context, status=409)
+    blocked = selectors.in_the_way_of(user, row, now)
+    return desk.page(request, "stale.html", context, status=423 if blocked else 409)
 
 
-def _title(row: PendingInterrupt, user_id: Any, now: Any) -> str:
+def _title(row: PendingInterrupt, user: Person, now: datetime) -> str:
+    if selectors.in_the_way_of(user, row, now):
+        return _("%s holds this now") % plain(selectors.holder_name(row), 80)
     over = row.expires_at is not None and row.expires_at <= now
     if row.status == InterruptStatus.IN_DOUBT:
         return _("%s may have run, or not") % plain(row.tool_name)
@@ -199,7 +211,7 @@ def _title(row: PendingInterrupt, user_id: Any, now: Any) -> str:
         return _("The time to decide this has passed")
     if row.status == InterruptStatus.PENDING:
         return _("This changed after you opened it")
-    if row.decided_by_id == user_id:
+    if row.decided_by_id == user.pk:
         return _("You decided this already")
     if row.decision is None:
         return _("This was withdrawn; there is nothing left to decide")

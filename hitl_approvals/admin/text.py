@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -28,6 +29,9 @@ _TURNING = frozenset(
     "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 )
 _BREAK = "break"
+_BLANKS = re.compile(f"[{''.join(sorted(_BLANK))}]")
+_CHIP = 10
+"""What one code weighs against characters, so that no text makes a page of codes."""
 _EMOJI_STYLE, _JOINER, _KEYCAP = "\ufe0f", "\u200d", "\u20e3"
 _SKIN = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
 
@@ -61,6 +65,19 @@ class Redactor:
         for secret in self.secrets:
             text = text.replace(secret, f"[{_('hidden')}]")
         return text
+
+    def inside(self, value: Any) -> Any:
+        """Return a JSON value with every secret in its texts and names replaced."""
+        if not self.secrets:
+            return value
+        if isinstance(value, str):
+            return self.clean(value)
+        if isinstance(value, Mapping):
+            pairs = value.items()
+            return {self.clean(str(key)): self.inside(one) for key, one in pairs}
+        if isinstance(value, (list, tuple)):
+            return [self.inside(one) for one in value]
+        return value
 
 
 NOTHING_SECRET = Redactor()
@@ -106,11 +123,15 @@ def show(text: str, *, limit: int | None = LIMIT, one_line: bool = False) -> Sho
     if _PLAIN.fullmatch(text) and not (one_line and "\n" in text):
         return Shown(format_html("{}", text), left_out=left_out)
     parts: list[SafeString] = []
-    hidden = turning = 0
+    hidden = turning = done = spent = 0
     for code, run in groupby(
         _marked(text, one_line=one_line), key=lambda pair: pair[0]
     ):
+        if limit is not None and spent >= limit:
+            break
         chars = "".join(char for _code, char in run)
+        done += len(chars)
+        spent += _CHIP if code else len(chars)
         if code == _BREAK:
             parts.append(_chip(chars))
         elif code:
@@ -119,6 +140,7 @@ def show(text: str, *, limit: int | None = LIMIT, one_line: bool = False) -> Sho
             turning += sum(char in _TURNING for char in chars)
         else:
             parts.append(format_html("{}", chars))
+    left_out += len(text) - done
     html = format_html_join("", "{}", ((part,) for part in parts))
     return Shown(html, hidden, turning, left_out)
 
@@ -134,9 +156,9 @@ def plain(text: str, limit: int = 80) -> str:
 
 def visible(text: str) -> bool:
     """Tell whether a text holds nothing that `show` would show as a code."""
-    return _PLAIN.fullmatch(text) is not None or not any(
-        code for code, _char in _marked(text, one_line=False)
-    )
+    if text.translate({9: None, 10: None}).isprintable() and not _BLANKS.search(text):
+        return True
+    return not any(code for code, _char in _marked(text, one_line=False))
 
 
 def val(text: str, *, one_line: bool = False, limit: int | None = LIMIT) -> SafeString:

@@ -66,6 +66,19 @@ def moment(value: datetime | None, now: datetime | None = None) -> SafeString:
     return format_html('<time datetime="{}">{}</time>', stamp, text)
 
 
+def clock(value: datetime | None, now: datetime | None = None) -> SafeString:
+    """Return a `<time>` to the minute, for what lasts until then."""
+    if value is None:
+        return format_html("{}", "–")
+    local = timezone.localtime(value)
+    today = timezone.localtime(now).date() if now else timezone.localdate()
+    text = date_format(local, "H:i")
+    if local.date() != today:
+        text = f"{date_format(local, 'j M Y')}, {text}"
+    stamp = value.astimezone(UTC).isoformat(timespec="seconds")
+    return format_html('<time datetime="{}">{}</time>', stamp, text)
+
+
 def full(value: datetime) -> str:
     """Return a moment with its date, in the reviewer's zone."""
     return date_format(timezone.localtime(value), "j M Y, H:i:s")

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from hitl_approvals import permissions, selectors
-from hitl_approvals.admin import arguments, forking, history, values
+from hitl_approvals.admin import arguments, forking, history, turn_roads, values
 from hitl_approvals.admin.base import DeskAdmin
 from hitl_approvals.admin.text import Redactor, plain, show, val
 from hitl_approvals.admin.times import moment, span
@@ -86,8 +86,7 @@ def detail(
         "version": show(turn.agent_version, limit=40, one_line=True).html,
         "asked": _quoted(turn.input, secrets),
         "output": _quoted(turn.output, secrets),
-        "error": val(secrets.clean(turn.error)) if turn.error else None,
-        "last_error": val(secrets.clean(turn.last_error)) if turn.last_error else None,
+        "why": turn_roads.why(turn, secrets),
         "steps": [_step(one, secrets, now) for one in steps[:MAX_STEPS]],
         "more_steps": len(steps) > MAX_STEPS,
         "interrupts": [_interrupt(desk, one) for one in interrupts],

@@ -1,45 +1,30 @@
-"""Turns in the admin: what runs, what waits, what is stuck; cancel, retry and fork by service."""
+"""Turns in the admin: what runs, what waits, what is stuck."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import update_wrapper
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import Q, QuerySet
-from django.http import (
-    Http404,
-    HttpRequest,
-    HttpResponse,
-    HttpResponseNotAllowed,
-    HttpResponseRedirect,
-)
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from hitl_approvals import permissions, selectors, services
-from hitl_approvals.admin import forking, paging, parsing, turn_page
+from hitl_approvals import permissions
+from hitl_approvals.admin import paging, steering, turn_page
 from hitl_approvals.admin.base import DeskAdmin, outside_transactions, person
-from hitl_approvals.admin.text import plain
+from hitl_approvals.admin.doors import guarded
+from hitl_approvals.admin.turn_roads import STOPPED
 from hitl_approvals.admin.widgets import zone_name
-from hitl_approvals.enums import OPEN_TURN, Door, TurnStatus
-from hitl_approvals.exceptions import (
-    KeyReused,
-    PayloadRejected,
-    ReviewerNotAllowed,
-    TransitionNotAllowed,
-    TurnNotFound,
-)
+from hitl_approvals.enums import OPEN_TURN, TurnStatus
 from hitl_approvals.models import AgentTurn
 
-STUCK = (TurnStatus.NEEDS_ATTENTION, TurnStatus.FAILED)
 VIEWS: dict[str, tuple[str, ...]] = {
     "open": OPEN_TURN,
-    "stuck": STUCK,
+    "stuck": STOPPED,
     "over": (TurnStatus.COMPLETED, TurnStatus.FAILED, TurnStatus.CANCELLED),
 }
 
@@ -49,11 +34,16 @@ class AgentTurnAdmin(DeskAdmin):
     """A list of turns, a page a turn, and buttons that ask a service."""
 
     def get_urls(self) -> list[URLPattern]:
-        name = f"{self.opts.app_label}_{self.opts.model_name}"
-        verbs = {"cancel": self._cancel, "fork": self._fork, "retry": self._retry}
+        def back(request: HttpRequest, turn_id: UUID) -> str:
+            return self.link("change", turn_id)
+
         own = [
-            path(f"<uuid:turn_id>/{verb}/", self._door(view), name=f"{name}_{verb}")
-            for verb, view in verbs.items()
+            path(
+                f"<uuid:turn_id>/{name}/",
+                guarded(self, steering.posted(self, name, verb), back),
+                name=f"{self.opts.app_label}_{self.opts.model_name}_{name}",
+            )
+            for name, verb in steering.VERBS.items()
         ]
         return [*own, *super().get_urls()]
 
@@ -85,11 +75,12 @@ class AgentTurnAdmin(DeskAdmin):
         found = _view(visible, view)
         if text:
             found = found.filter(_search(text))
-        page = request.GET.get("page", "")
-        number = min(int(page), 20) if page.isdecimal() and len(page) < 4 else 0
-        start = number * paging.PAGE
-        rows = turn_page.light(found.order_by("-pk"))[start : start + paging.PAGE + 1]
-        turns = list(rows)
+        page = paging.page_of(
+            [paging.Part(found, descending=True)],
+            turn_page.light(visible),
+            after=request.GET.get("after", ""),
+            before=request.GET.get("before", ""),
+        )
         query = {"view": view, "q": text}
         context = {
             "title": _titles()[view],
@@ -104,12 +95,12 @@ class AgentTurnAdmin(DeskAdmin):
             ],
             "view": view,
             "q": text,
-            "rows": turn_page.list_rows(self, turns[: paging.PAGE], timezone.now()),
-            "next_query": f"?{urlencode({**query, 'page': number + 1})}"
-            if len(turns) > paging.PAGE and number < 20
+            "rows": turn_page.list_rows(self, page.rows, timezone.now()),
+            "next_query": f"?{urlencode({**query, 'after': page.after})}"
+            if page.after
             else "",
-            "previous_query": f"?{urlencode({**query, 'page': number - 1})}"
-            if number
+            "previous_query": f"?{urlencode({**query, 'before': page.before})}"
+            if page.before
             else "",
             "zone": zone_name(),
             **(extra_context or {}),
@@ -126,91 +117,7 @@ class AgentTurnAdmin(DeskAdmin):
     ) -> HttpResponse:
         if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET", "HEAD"])
-        turn = _find(request, object_id)
-        context = turn_page.detail(self, turn, person(request), timezone.now())
-        may = _may_administer(request, turn)
-        context |= {
-            "cancel_url": self.link("cancel", turn.pk)
-            if may and turn.status in OPEN_TURN
-            else "",
-            "retry_url": self.link("retry", turn.pk)
-            if may and turn.status in STUCK
-            else "",
-            "fork_url": self.link("fork", turn.pk)
-            if forking.may_fork(person(request), turn)
-            else "",
-        }
-        return self.page(request, "turn.html", context)
-
-    def _door(
-        self, view: Callable[[HttpRequest, UUID], HttpResponse]
-    ) -> Callable[..., HttpResponse]:
-        def posted(request: HttpRequest, turn_id: UUID) -> HttpResponse:
-            if request.method != "POST":
-                return HttpResponseRedirect(self.link("change", turn_id))
-            _find(request, turn_id)
-            try:
-                return view(request, turn_id)
-            except TurnNotFound as error:
-                raise Http404(error.detail) from error
-            except ReviewerNotAllowed as error:
-                return self.forbidden(request, error.detail)
-            except (TransitionNotAllowed, PayloadRejected, KeyReused) as error:
-                self.message_user(request, error.detail, messages.WARNING)
-                return HttpResponseRedirect(self.link("change", turn_id))
-
-        guarded: Any = self.admin_site.admin_view(posted)
-        return outside_transactions(update_wrapper(guarded, view))
-
-    def _cancel(self, request: HttpRequest, turn_id: UUID) -> HttpResponse:
-        reason = parsing.lines(request.POST.get("reason", "")).replace("\x00", "")
-        turn = services.cancel(
-            turn_id, by=person(request), via=Door.ADMIN.value, reason=reason.strip()
-        )
-        return self._done(request, turn, _("The turn was cancelled."))
-
-    def _retry(self, request: HttpRequest, turn_id: UUID) -> HttpResponse:
-        turn = services.retry(turn_id, by=person(request), via=Door.ADMIN.value)
-        return self._done(request, turn, _("The turn is tried again."))
-
-    def _fork(self, request: HttpRequest, turn_id: UUID) -> HttpResponse:
-        """Ask once more, without any change, and fork when that was answered."""
-        at = request.POST.get("at", "").strip()[:64] or None
-        if request.POST.get("step") != "fork":
-            turn = _find(request, turn_id)
-            context = forking.confirmation(self, turn, at, person(request))
-            return self.page(request, "fork.html", context)
-        forked = services.fork(
-            turn_id,
-            at=at,
-            by=person(request),
-            via=Door.ADMIN.value,
-            # A second click finds the fork that the first one made.
-            key=request.POST.get("key", "")[:64] or None,
-        )
-        return self._done(request, forked, _("This is the fork."))
-
-    def _done(
-        self, request: HttpRequest, turn: AgentTurn, words: str
-    ) -> HttpResponseRedirect:
-        self.log_change(request, turn, f"{words} ({plain(turn.agent)})")
-        self.message_user(request, words, messages.SUCCESS)
-        return HttpResponseRedirect(self.link("change", turn.pk))
-
-
-def _find(request: HttpRequest, turn_id: Any) -> AgentTurn:
-    try:
-        return selectors.turn_get(turn_id, person(request))
-    except TurnNotFound as error:
-        raise Http404(error.detail) from error
-
-
-def _may_administer(request: HttpRequest, turn: AgentTurn) -> bool:
-    try:
-        permissions.require_administer_turn(person(request), turn)
-    except (ReviewerNotAllowed, TurnNotFound):
-        return False
-    return True
+        return steering.show_turn(self, request, steering.find(request, object_id))
 
 
 def _view(rows: QuerySet[AgentTurn], name: str) -> QuerySet[AgentTurn]:

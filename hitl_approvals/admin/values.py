@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from django.utils.formats import number_format
@@ -13,11 +15,18 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from hitl_approvals.admin import dates, shapes
 from hitl_approvals.admin.text import hidden_note, left_out_note, show, visible
 
 MAX_ITEMS = 20
 """Entries of a list or object that are shown; the rest is counted."""
 MAX_DEPTH = 4
+INDENT = 2
+WIDEST = 1000
+"""Digits of one number that are shown."""
+ROOM = 60_000
+"""Bytes of HTML that one value may take; what does not fit is counted."""
+_NOT_ASCII = re.compile(r"[^\x20-\x7e\n]+")
 
 
 @dataclass(slots=True)
@@ -27,10 +36,42 @@ class Tally:
     hidden: int = 0
     turning: int = 0
     in_part: bool = False
+    room: int = ROOM
+
+    def take(self, html: SafeString) -> SafeString:
+        """Count what a piece of HTML takes of the room."""
+        self.room -= len(html.encode())
+        return html
 
     def note(self) -> str:
         """Say what the codes are; empty when there are none."""
         return hidden_note(self.hidden, self.turning)
+
+
+@dataclass(frozen=True, slots=True)
+class _Meant:
+    """What the schema says of a value, if there is one."""
+
+    schema: Any = None
+    root: Any = None
+
+    def date(self, text: str) -> SafeString | None:
+        """Return a text as a date, if it is meant to be one."""
+        if self.schema is None or not 9 < len(text) < 40:
+            return None
+        kind = shapes.read(self.schema, self.root).kind
+        if kind == shapes.DATETIME:
+            return dates.moment_html(text)
+        return dates.day_html(text) if kind == shapes.DATE else None
+
+    def inside(self, value: Any) -> Callable[[str], _Meant]:
+        """Return what says, for a name or an item of a value, what it means."""
+        if self.schema is None:
+            return lambda _name: self
+        inner = shapes.branch(self.schema, self.root, value)
+        known = shapes.properties(inner)
+        more = inner.get("items", inner.get("additionalProperties"))
+        return lambda name: _Meant(known.get(name, more), self.root)
 
 
 def is_scalar(value: Any) -> bool:
@@ -38,9 +79,20 @@ def is_scalar(value: Any) -> bool:
     return not isinstance(value, (list, tuple, Mapping))
 
 
-def render(value: Any, tally: Tally, *, big: bool = False) -> SafeString:
-    """Return a value as HTML and note in `tally` what a reader must be told."""
-    return _render(value, tally, 0, "desk-val desk-big" if big else "desk-val")
+def render(
+    value: Any,
+    tally: Tally,
+    *,
+    big: bool = False,
+    schema: Any = None,
+    root: Any = None,
+) -> SafeString:
+    """Return a value as HTML and note in `tally` what a reader must be told.
+
+    With its schema, found inside `root`, dates are read as dates wherever they stand.
+    """
+    css = "desk-val desk-big" if big else "desk-val"
+    return _render(value, tally, 0, css, _Meant(schema, root))
 
 
 def brief(value: Any, room: int = 60) -> tuple[SafeString, int]:
@@ -77,34 +129,66 @@ def scalar_text(value: Any) -> str:
     return json.dumps(value)
 
 
-def json_text(value: Any, *, indent: int | None = 2) -> str:
+def json_text(value: Any, *, indent: int | None = INDENT) -> str:
     """Return JSON that reads back as the same value and in which all can be seen.
 
     What cannot be seen is written as an escape; other letters are left readable.
     """
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
-    if visible(text):
+    return escaped(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def escaped(text: str) -> str:
+    """Return JSON with escapes for what cannot be seen in it."""
+    return _NOT_ASCII.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    text = match.group()
+    if visible(text) and "\t" not in text:
         return text
     return "".join(
-        char if char in "\n " or visible(char) else json.dumps(char)[1:-1]
+        char if visible(char) and char != "\t" else json.dumps(char)[1:-1]
         for char in text
     )
 
 
-def _render(value: Any, tally: Tally, depth: int, css: str) -> SafeString:
+def _render(
+    value: Any, tally: Tally, depth: int, css: str, meant: _Meant
+) -> SafeString:
     if value is None or value == "":
-        return _nothing(value)
+        return tally.take(_nothing(value))
+    if isinstance(value, str) and (moment := meant.date(value)) is not None:
+        return tally.take(moment)
     if isinstance(value, str):
-        return _text(value, tally, css, quoted=depth > 0 and _reads_as_other(value))
+        quoted = depth > 0 and _reads_as_other(value)
+        return tally.take(_text(value, tally, css, quoted=quoted))
     if is_scalar(value):
-        return format_html('<bdi class="{}">{}</bdi>', css, scalar_text(value))
-    if depth >= MAX_DEPTH:
-        shown = show(json_text(value), limit=400)
+        shown = show(scalar_text(value), limit=WIDEST)
         tally.in_part = tally.in_part or shown.left_out > 0
-        return format_html('<bdi class="desk-val desk-mono">{}</bdi>', shown.html)
+        html = format_html('<bdi class="{}">{}</bdi>', css, shown.html)
+        if shown.left_out:
+            html = format_html("{} {}", html, left_out_note(shown.left_out))
+        return tally.take(html)
+    if depth >= MAX_DEPTH:
+        return tally.take(_deep(value, tally))
     if isinstance(value, Mapping):
-        return _mapping(value, tally, depth)
-    return _sequence(value, tally, depth)
+        return _mapping(value, tally, depth, meant)
+    return _sequence(value, tally, depth, meant)
+
+
+def _deep(value: Any, tally: Tally) -> SafeString:
+    """Return what is nested too deep for lists in lists, as JSON as far as it goes."""
+    try:
+        text = json_text(value, indent=None)
+    except RecursionError:
+        tally.in_part = True
+        return _quiet(_("nested too deep to show"))
+    shown = show(text, limit=400)
+    html = format_html('<bdi class="desk-val desk-mono">{}</bdi>', shown.html)
+    if not shown.left_out:
+        return html
+    tally.in_part = True
+    return format_html("{} {}", html, left_out_note(shown.left_out))
 
 
 def _nothing(value: Any) -> SafeString:
@@ -138,31 +222,40 @@ def _reads_as_other(text: str) -> bool:
     return True
 
 
-def _mapping(value: Mapping[str, Any], tally: Tally, depth: int) -> SafeString:
+def _mapping(
+    value: Mapping[str, Any], tally: Tally, depth: int, meant: _Meant
+) -> SafeString:
     if not value:
         return _quiet(_("no fields"))
-    rows = [
-        (
-            format_html("<code>{}</code>", show(key, limit=80, one_line=True).html),
-            _render(item, tally, depth + 1, "desk-val"),
-        )
-        for key, item in list(value.items())[:MAX_ITEMS]
-    ]
+    rows = []
+    of = meant.inside(value)
+    for key, item in islice(value.items(), MAX_ITEMS):
+        if tally.room <= 0:
+            break
+        name = format_html("<code>{}</code>", show(key, limit=80, one_line=True).html)
+        html = _render(item, tally, depth + 1, "desk-val", of(key))
+        rows.append((tally.take(name), html))
     body = format_html_join("", '<li><span class="desk-k">{}</span> {}</li>', rows)
     flat = depth > 0 and len(value) <= 4 and all(_short(one) for one in value.values())
-    return _nest("ul", body, len(value), tally, css="desk-flat" if flat else "")
+    left = len(value) - len(rows)
+    return _nest("ul", body, left, tally, css="desk-flat" if flat else "")
 
 
-def _sequence(value: Sequence[Any], tally: Tally, depth: int) -> SafeString:
+def _sequence(
+    value: Sequence[Any], tally: Tally, depth: int, meant: _Meant
+) -> SafeString:
     if not value:
         return _quiet(_("no items"))
-    body = format_html_join(
-        "",
-        "<li>{}</li>",
-        ((_render(one, tally, depth + 1, "desk-val"),) for one in value[:MAX_ITEMS]),
-    )
+    rows = []
+    of = meant.inside(value)
+    for one in value[:MAX_ITEMS]:
+        if tally.room <= 0:
+            break
+        rows.append((_render(one, tally, depth + 1, "desk-val", of("")),))
+    body = format_html_join("", "<li>{}</li>", rows)
     head = format_html('<span class="desk-quiet">{}</span>', items(len(value)))
-    return format_html("{}{}", head, _nest("ol", body, len(value), tally))
+    left = len(value) - len(rows)
+    return format_html("{}{}", head, _nest("ol", body, left, tally))
 
 
 def _short(value: Any) -> bool:
@@ -173,13 +266,14 @@ def _short(value: Any) -> bool:
 
 
 def _nest(
-    tag: str, body: SafeString, count: int, tally: Tally, css: str = ""
+    tag: str, body: SafeString, left: int, tally: Tally, css: str = ""
 ) -> SafeString:
     html = format_html('<{} class="desk-nest {}">{}</{}>', tag, css, body, tag)
-    if count <= MAX_ITEMS:
+    tally.room -= 60
+    if not left:
         return html
     tally.in_part = True
-    rest = number_format(count - MAX_ITEMS, force_grouping=True)
+    rest = number_format(left, force_grouping=True)
     more = _("and %s more, under “As JSON”") % rest
     return format_html("{}{}", html, _quiet(more))
 

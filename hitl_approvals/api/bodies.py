@@ -83,7 +83,7 @@ def read_decision(request: Request, kind: DecisionType) -> DecisionRequest:
         PayloadRejected: The body is not JSON.
     """
     body = read_object(request)
-    _refuse_unknown(body, (*FIELDS[kind], "revision"))
+    refuse_unknown(body, (*FIELDS[kind], "revision"))
     revision = _revision(request, body)
     fields = {name: body[name] for name in FIELDS[kind] if name in body}
     try:
@@ -102,7 +102,7 @@ def read_start(request: Request) -> StartRequest:
         PayloadRejected: The body is not JSON.
     """
     body = read_object(request)
-    _refuse_unknown(body, START_FIELDS)
+    refuse_unknown(body, START_FIELDS)
     for name in ("agent", "input"):
         if name not in body:
             raise BadRequest(f'The start of a turn needs "{name}"; got none.')
@@ -131,7 +131,7 @@ def read_settlement(request: Request) -> SettlementRequest:
         PayloadRejected: The body is not JSON.
     """
     body = read_object(request)
-    _refuse_unknown(body, ("answer", "result", "note", "revision"))
+    refuse_unknown(body, ("answer", "result", "note", "revision"))
     answer = body.get("answer")
     if answer not in ANSWERS:
         offered = ", ".join(f'"{one}"' for one in ANSWERS)
@@ -154,8 +154,52 @@ def read_reason(request: Request) -> str:
         PayloadRejected: The body is not JSON.
     """
     body = read_object(request)
-    _refuse_unknown(body, ("reason",))
+    refuse_unknown(body, ("reason",))
     return _text(body, "reason")
+
+
+def read_claim(request: Request) -> float | None:
+    """Read for how many minutes somebody takes a row in hand, if it says so.
+
+    Raises:
+        BadRequest: A field is unknown or of the wrong type.
+        PayloadRejected: The body is not JSON.
+    """
+    body = read_object(request)
+    refuse_unknown(body, ("minutes",))
+    minutes = body.get("minutes")
+    if minutes is None:
+        return None
+    if isinstance(minutes, bool) or not isinstance(minutes, (int, float)):
+        raise BadRequest(f'The "minutes" must be a number; got {kind_of(minutes)}.')
+    return minutes
+
+
+def read_release(request: Request) -> str:
+    """Read why somebody lets a row go, if it says so.
+
+    Raises:
+        BadRequest: A field is unknown or of the wrong type.
+        PayloadRejected: The body is not JSON.
+    """
+    body = read_object(request)
+    refuse_unknown(body, ("note",))
+    return _text(body, "note")
+
+
+def read_assign(request: Request) -> str:
+    """Read the name of whoever a row is given to.
+
+    Raises:
+        BadRequest: It is missing or no text, or a field is unknown.
+        PayloadRejected: The body is not JSON.
+    """
+    body = read_object(request)
+    refuse_unknown(body, ("to",))
+    name = _text(body, "to")
+    if not name or _NOT_FOR_COLUMNS.search(name):
+        raise BadRequest('To assign needs "to", the name that a person logs in by.')
+    return name
 
 
 def read_restart(request: Request) -> dict[str, Any]:
@@ -166,7 +210,7 @@ def read_restart(request: Request) -> dict[str, Any]:
         PayloadRejected: The body is not JSON.
     """
     body = read_object(request)
-    _refuse_unknown(body, ("input",))
+    refuse_unknown(body, ("input",))
     return {"input": body["input"]} if "input" in body else {}
 
 
@@ -178,7 +222,7 @@ def read_fork(request: Request) -> ForkRequest:
         PayloadRejected: The body is not JSON.
     """
     body = read_object(request)
-    _refuse_unknown(body, ("at", "thread_id"))
+    refuse_unknown(body, ("at", "thread_id"))
     return ForkRequest(
         at=_text(body, "at") or None,
         thread_id=_thread(body.get("thread_id")),
@@ -193,7 +237,7 @@ def read_nothing(request: Request) -> None:
         BadRequest: There is a field.
         PayloadRejected: The body is not JSON.
     """
-    _refuse_unknown(read_object(request), ())
+    refuse_unknown(read_object(request), ())
 
 
 def idempotency_key(request: Request) -> str | None:
@@ -210,7 +254,7 @@ def idempotency_key(request: Request) -> str | None:
     return key
 
 
-def _refuse_unknown(body: Mapping[str, object], known: Iterable[str]) -> None:
+def refuse_unknown(body: Mapping[str, object], known: Iterable[str]) -> None:
     """Refuse fields that mean nothing here: a misspelt one must not be lost.
 
     Raises:

@@ -15,6 +15,7 @@ from hitl_approvals.exceptions import (
     AgentNotFound,
     AlreadyDecided,
     CheckpointConflict,
+    ClaimedByAnother,
     ClientNotAllowed,
     DecisionNotAllowed,
     HitlApprovalsError,
@@ -52,6 +53,7 @@ STATUS: dict[type[HitlApprovalsError], int] = {
     KeyReused: status.HTTP_409_CONFLICT,
     SnapshotMismatch: status.HTTP_409_CONFLICT,
     ThreadBusy: status.HTTP_409_CONFLICT,
+    ClaimedByAnother: status.HTTP_423_LOCKED,
     InterruptExpired: status.HTTP_410_GONE,
     InterruptCancelled: status.HTTP_410_GONE,
 }
@@ -94,6 +96,14 @@ def status_of(error: HitlApprovalsError) -> int | None:
     return next((STATUS[cls] for cls in type(error).__mro__ if cls in STATUS), None)
 
 
+def refusal_body(error: HitlApprovalsError) -> dict[str, Any]:
+    """Return one of our errors in the one shape, without the interrupt it is about."""
+    body = _body(error.code, error.detail)
+    if isinstance(error, PayloadRejected):
+        body |= {"reason": error.reason, "errors": error.errors}
+    return body
+
+
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
     """Return an error in the one shape; None lets it pass as a fault of the server.
 
@@ -104,9 +114,7 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
         code = status_of(error)
         if code is None:
             return None
-        body = _body(error.code, error.detail)
-        if isinstance(error, PayloadRejected):
-            body |= {"reason": error.reason, "errors": error.errors}
+        body = refusal_body(error)
         if not isinstance(error, NotFound):
             body["interrupt"] = view.interrupt_as_it_is_now()
         return Response(body, status=code)

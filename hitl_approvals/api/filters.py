@@ -13,7 +13,7 @@ from django_filters import rest_framework as filters
 
 from hitl_approvals.enums import DecisionType, InterruptStatus
 from hitl_approvals.models import PendingInterrupt
-from hitl_approvals.selectors import OPEN
+from hitl_approvals.selectors import OPEN, held, unheld
 
 MAX_SEARCH = 200
 MAX_WORDS = 8
@@ -58,6 +58,9 @@ class InterruptFilter(filters.FilterSet):  # type: ignore[misc]  # as above
     tool = filters.CharFilter(field_name="tool_name")
     thread = filters.CharFilter(field_name="thread_id")
     turn = filters.UUIDFilter(field_name="turn_id")
+    assignee = filters.ChoiceFilter(
+        choices=[("me", "me"), ("none", "none")], method="filter_assignee"
+    )
     requested_after = MomentFilter(field_name="requested_at", lookup_expr="gte")
     requested_before = MomentFilter(field_name="requested_at", lookup_expr="lt")
     search = filters.CharFilter(method="filter_search", max_length=MAX_SEARCH)
@@ -68,6 +71,14 @@ class InterruptFilter(filters.FilterSet):  # type: ignore[misc]  # as above
         """Keep what waits for a person, or what does not."""
         waiting = Q(status__in=OPEN)
         return rows.filter(waiting if value == "true" else ~waiting)
+
+    def filter_assignee(
+        self, rows: QuerySet[PendingInterrupt], name: str, value: str
+    ) -> QuerySet[PendingInterrupt]:
+        """Keep what is open and in one's own hands, or in nobody's."""
+        if value == "me":
+            return rows.filter(held(), assignee=self.request.user.pk)
+        return rows.filter(unheld())
 
     def filter_search(
         self, rows: QuerySet[PendingInterrupt], name: str, value: str

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
+from django.http import QueryDict
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -17,8 +19,11 @@ from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
 from hitl_approvals.api.errors import BadRequest
+from hitl_approvals.enums import InterruptStatus
 from hitl_approvals.models import PendingInterrupt
+from hitl_approvals.selectors import OPEN
 
+Rows = QuerySet[PendingInterrupt]
 PAGE_SIZE = 50
 MAX_PAGE_SIZE = 200
 NEWEST = "-requested_at"
@@ -89,9 +94,15 @@ class RequestedAtPagination(BasePagination):
         given = request.query_params.get("cursor")
         cursor = None if given is None else Cursor.read(given)
         back = cursor is not None and cursor.back
-        rows = list(_from(queryset, cursor, descending=newest is not back)[: size + 1])
-        more = len(rows) > size
-        page = rows[:size]
+        keys = _keys(
+            _parts(queryset, request.query_params),
+            cursor,
+            size + 1,
+            descending=newest is not back,
+        )
+        more = len(keys) > size
+        found = queryset.in_bulk(keys[:size])
+        page = [found[key] for key in keys[:size] if key in found]
         if back:
             page.reverse()
         has_next = back or more
@@ -135,6 +146,33 @@ class RequestedAtPagination(BasePagination):
         if cursor is None:
             return None
         return replace_query_param(self.address, "cursor", str(cursor))
+
+
+def _parts(rows: Rows, params: QueryDict) -> list[Rows]:
+    """Return the rows of each status that was asked for, or all of them as one part.
+
+    Each status has an index in this order. Asked for several at once, a database either
+    sorts them all, or walks along all rows in the hope that these are not the last.
+    """
+    asked = params.getlist("status") or list(InterruptStatus.values)
+    if only := params.get("open"):
+        asked = [one for one in asked if (one in OPEN) is (only == "true")]
+    elif "status" not in params:
+        return [rows]
+    return [rows.filter(status=one) for one in sorted(set(asked))]
+
+
+def _keys(
+    parts: Sequence[Rows], cursor: Cursor | None, size: int, *, descending: bool
+) -> list[UUID]:
+    """Return the keys of the first rows: should a database have to sort, it sorts little."""
+    found: list[tuple[datetime, UUID]] = []
+    for part in parts:
+        ordered = _from(part, cursor, descending=descending)
+        found += ordered.values_list("requested_at", "pk")[:size]
+    if len(parts) > 1:
+        found.sort(reverse=descending)
+    return [pk for _, pk in found[:size]]
 
 
 def _from(

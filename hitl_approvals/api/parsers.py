@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 MEDIA_TYPE = "application/json"
 SLACK_BYTES = 65_536
 """Room in a body for what stands around the largest payload: names, reason, blanks."""
-SLACK_DEPTH = 1
-"""The object that the payload stands in."""
+SLACK_DEPTH = 4
+"""What a payload stands in at most: the body, its list, an entry and the decision."""
 
 _KINDS = {
     type(None): "null",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC
 from typing import Any
 
+from django.utils import timezone
 from rest_framework import ISO_8601, serializers
 
 from hitl_approvals import selectors
@@ -78,6 +79,8 @@ class InterruptListSerializer(serializers.Serializer[PendingInterrupt]):
     requested_by = serializers.SerializerMethodField()
     expires_at = Moment()
     execute_by = Moment()
+    assignee = serializers.SerializerMethodField()
+    claim_until = serializers.SerializerMethodField()
     consumed_at = Moment()
     outcome_due = Moment()
     outcome_status = Text()
@@ -101,6 +104,17 @@ class InterruptListSerializer(serializers.Serializer[PendingInterrupt]):
     def get_requested_by(self, row: PendingInterrupt) -> str | None:
         """Return the label of whoever started the turn."""
         return None if row.turn is None else row.turn.requested_by_label or None
+
+    def get_assignee(self, row: PendingInterrupt) -> str | None:
+        """Return the name of whoever holds this now."""
+        held = selectors.is_held(row, timezone.now())
+        return selectors.holder_name(row) if held else None
+
+    def get_claim_until(self, row: PendingInterrupt) -> str | None:
+        """Return until when somebody holds this."""
+        if row.claim_until is None or not selectors.is_held(row, timezone.now()):
+            return None
+        return str(Moment().to_representation(row.claim_until))
 
     def get_client(self, row: PendingInterrupt) -> str | None:
         """Return the name of the remote agent that asks; null for turns of this site."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rest_framework.routers import SimpleRouter
 
 from hitl_approvals.api.links import APP_NAME
+from hitl_approvals.api.stats import StatsViewSet
 from hitl_approvals.api.viewsets import InterruptViewSet, TurnViewSet
 
 app_name = APP_NAME
@@ -12,5 +13,6 @@ app_name = APP_NAME
 router = SimpleRouter()
 router.register("interrupts", InterruptViewSet, basename="interrupt")
 router.register("turns", TurnViewSet, basename="turn")
+router.register("stats", StatsViewSet, basename="stats")
 
 urlpatterns = router.urls

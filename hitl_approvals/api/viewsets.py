@@ -15,7 +15,8 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
 from hitl_approvals import canonical, engine, permissions, selectors, services
-from hitl_approvals.api import bodies, redaction
+from hitl_approvals.api import bodies, bulk, redaction
+from hitl_approvals.api.errors import BadRequest
 from hitl_approvals.api.filters import InterruptFilter
 from hitl_approvals.api.pagination import RequestedAtPagination
 from hitl_approvals.api.serializers import (
@@ -27,11 +28,14 @@ from hitl_approvals.api.views import ApprovalsViewSet
 from hitl_approvals.decisions import Decision, Edit
 from hitl_approvals.enums import DecisionType, Door
 from hitl_approvals.exceptions import (
+    HitlApprovalsError,
     InterruptNotFound,
     PayloadRejected,
     ReviewerNotAllowed,
 )
+from hitl_approvals.figures.scope import Scope
 from hitl_approvals.models import AgentTurn, PendingInterrupt
+from hitl_approvals.services.claims import assign_by_name
 from hitl_approvals.services.forking import fork_or_find
 from hitl_approvals.services.transactions import alias
 from hitl_approvals.types import Person
@@ -58,8 +62,8 @@ class InterruptViewSet(ApprovalsViewSet[PendingInterrupt]):
 
     def get_queryset(self) -> QuerySet[PendingInterrupt]:
         """Return what this person may see."""
-        rows = permissions.visible_to(person(self.request))
-        return rows.select_related("turn", "client").defer(*NOT_IN_LISTS)
+        rows = Scope.of(person(self.request)).interrupts()
+        return rows.select_related("turn", "client", "assignee").defer(*NOT_IN_LISTS)
 
     def get_serializer_class(self) -> type[BaseSerializer[PendingInterrupt]]:
         """Return the short form for lists."""
@@ -113,6 +117,27 @@ class InterruptViewSet(ApprovalsViewSet[PendingInterrupt]):
         )
         return self._as_it_is_now(pk, by)
 
+    @action(detail=True, methods=["post"])
+    def claim(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Take an open interrupt in hand for a while."""
+        by, minutes = person(request), bodies.read_claim(request)
+        services.claim(pk, by=by, via=Door.API, minutes=minutes)
+        return self._as_it_is_now(pk, by)
+
+    @action(detail=True, methods=["post"])
+    def release(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Let go of an interrupt that one holds."""
+        by, note = person(request), bodies.read_release(request)
+        services.release(pk, by=by, via=Door.API, note=note)
+        return self._as_it_is_now(pk, by)
+
+    @action(detail=True, methods=["post"])
+    def assign(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Give an open interrupt to somebody for a while."""
+        by, name = person(request), bodies.read_assign(request)
+        assign_by_name(pk, name, by=by, via=Door.API)
+        return self._as_it_is_now(pk, by)
+
     @action(detail=True, methods=["post"], url_path="re-review")
     def re_review(self, request: Request, pk: str, **kwargs: Any) -> Response:
         """Take a decision back whose call the agent asks for differently now."""
@@ -121,31 +146,33 @@ class InterruptViewSet(ApprovalsViewSet[PendingInterrupt]):
         services.re_review(pk, by=by, via=Door.API)
         return self._as_it_is_now(pk, by)
 
+    @action(detail=False, methods=["post"], url_path="decide", url_name="decide")
+    def decide_many(self, request: Request, **kwargs: Any) -> Response:
+        """Decide many interrupts one by one, and say of each what became of it."""
+        by, entries = person(request), bulk.read_many(request)
+        return Response({"outcomes": [self._outcome(one, by) for one in entries]})
+
     def interrupt_as_it_is_now(self) -> Any:
         """Return what an error shows: the winner's decision to whoever came second."""
         row = _fresh(self.kwargs.get("pk", ""), person(self.request))
         return None if row is None else self._shown(row)
 
     def _decide(self, request: Request, pk: str, kind: DecisionType) -> Response:
-        by = person(request)
         asked = bodies.read_decision(request, kind)
-        decision, kept = _meant(asked.decision, pk, by)
+        row, replayed = _record(pk, asked, person(request))
+        headers = {REPLAYED: "true" if replayed else "false"}
+        return Response(self._shown(row), headers=headers)
+
+    def _outcome(self, entry: bulk.Entry, by: Person) -> dict[str, Any]:
         try:
-            receipt = services.decide(
-                pk,
-                decision,
-                by=by,
-                via=Door.API,
-                revision=asked.revision,
-                key=asked.key,
-            )
-        except PayloadRejected as error:
-            raise redaction.without_values(error, kept) from error
-        row = _fresh(receipt.interrupt_id, by)
-        if row is None:
-            raise InterruptNotFound
-        replayed = "true" if receipt.replayed else "false"
-        return Response(self._shown(row), headers={REPLAYED: replayed})
+            if isinstance(entry.asked, BadRequest):
+                raise entry.asked
+            row, replayed = _record(entry.id, entry.asked, by)
+        except (HitlApprovalsError, BadRequest) as error:
+            found = _fresh(entry.id, by)
+            shown = None if found is None else self._shown_short(found)
+            return bulk.refused(entry, error, shown)
+        return bulk.done(entry, self._shown_short(row), replayed=replayed)
 
     def _as_it_is_now(self, pk: str, by: Person) -> Response:
         row = _fresh(pk, by)
@@ -155,6 +182,10 @@ class InterruptViewSet(ApprovalsViewSet[PendingInterrupt]):
 
     def _shown(self, row: PendingInterrupt) -> Any:
         return InterruptSerializer(row, context=self.get_serializer_context()).data
+
+    def _shown_short(self, row: PendingInterrupt) -> Any:
+        context = self.get_serializer_context()
+        return InterruptListSerializer(row, context=context).data
 
 
 class TurnViewSet(ApprovalsViewSet[AgentTurn]):
@@ -242,9 +273,36 @@ def person(request: Request) -> Person:
     return cast("Person", request.user)
 
 
+def _record(
+    pk: str, asked: bodies.DecisionRequest, by: Person
+) -> tuple[PendingInterrupt, bool]:
+    """Record one decision; return the row after it, and whether it was there before.
+
+    Raises:
+        HitlApprovalsError: It was refused.
+    """
+    decision, kept = _meant(asked.decision, pk, by)
+    try:
+        receipt = services.decide(
+            pk,
+            decision,
+            by=by,
+            via=Door.API,
+            revision=asked.revision,
+            key=asked.key,
+        )
+    except PayloadRejected as error:
+        raise redaction.without_values(error, kept) from error
+    row = _fresh(receipt.interrupt_id, by)
+    if row is None:
+        raise InterruptNotFound
+    return row, receipt.replayed
+
+
 def _fresh(pk: UUID | str, by: Person) -> PendingInterrupt | None:
     """Read a row where it was written: a replica may not know the decision yet."""
-    rows = permissions.visible_to(by).using(alias()).select_related("turn", "client")
+    related = ("turn", "client", "assignee")
+    rows = permissions.visible_to(by).using(alias()).select_related(*related)
     try:
         return rows.filter(pk=pk).first()
     except (ValidationError, ValueError):

@@ -7,7 +7,13 @@ from enum import StrEnum
 from typing import Any
 
 from hitl_approvals import canonical
-from hitl_approvals.enums import LIVE_TURN, EventType, InterruptStatus, TurnStatus
+from hitl_approvals.enums import (
+    ASIDE,
+    LIVE_TURN,
+    EventType,
+    InterruptStatus,
+    TurnStatus,
+)
 from hitl_approvals.exceptions import HitlApprovalsError
 from hitl_approvals.models import AgentTurn, InterruptEvent, PendingInterrupt
 from hitl_approvals.models.events import event_hash
@@ -100,7 +106,7 @@ class Chain:
                 event.sequence,
             )
         self._follow(before, event)
-        if event.type == EventType.LATE_RESULT:
+        if event.type in ASIDE:
             return
         if event.status == InterruptStatus.DECIDED or event.type == EventType.COPIED:
             self.may_run, self.shown = event.digest_run, event.digest_shown

@@ -20,6 +20,7 @@ from hitl_approvals.checks.database import (
     check_one_database,
     check_people,
 )
+from hitl_approvals.checks.desk import check_desk
 from hitl_approvals.checks.settings import check_settings, check_time_zone
 from hitl_approvals.checks.views import check_views
 
@@ -34,6 +35,7 @@ ALL: Sequence[Callable[..., list[CheckMessage]]] = (
     check_agents,
     check_effects,
     check_names_in_policies,
+    check_desk,
 )
 
 

@@ -8,12 +8,14 @@ from typing import Any
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
+from django.utils.functional import Promise
 
 from hitl_approvals.conf import DEFAULTS, hitl_settings
 from hitl_approvals.dispatchers import NAMES
 
+MAX_REASON = 500
 THREAD_POLICIES = ("queue", "cancel", "refuse")
-TEXTS = ("DISPATCHER", "CELERY_QUEUE", "THREAD_POLICY")
+NO_NUMBERS = ("DISPATCHER", "CELERY_QUEUE", "THREAD_POLICY", "REJECT_REASONS")
 
 
 @register()
@@ -60,9 +62,30 @@ def check_settings(
             id="hitl_approvals.E005",
         )
         for key in sorted(set(raw) & set(DEFAULTS))
-        if key not in TEXTS and not _positive(key, raw[key])
+        if key not in NO_NUMBERS and not _positive(key, raw[key])
     ]
+    if not _reasons(raw.get("REJECT_REASONS", [])):
+        found.append(
+            Error(
+                "HITL_APPROVALS['REJECT_REASONS'] must be a list of different texts "
+                f"of 1 to {MAX_REASON} characters.",
+                id="hitl_approvals.E008",
+            )
+        )
     return found
+
+
+def _reasons(value: Any) -> bool:
+    """Tell whether these are texts that can be chosen, sent and stored."""
+    if not isinstance(value, (list, tuple)):
+        return False
+    if not all(isinstance(one, (str, Promise)) for one in value):
+        return False
+    texts = [str(one) for one in value]
+    return len(set(texts)) == len(texts) and all(
+        one == one.strip() and one.isprintable() and 0 < len(one) <= MAX_REASON
+        for one in texts
+    )
 
 
 def _positive(key: str, value: Any) -> bool:

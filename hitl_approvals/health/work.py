@@ -11,6 +11,7 @@ from django.db.models import Count, Max, Min, QuerySet
 
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import InterruptStatus, StepStatus, TurnStatus
+from hitl_approvals.figures.status import late_after
 from hitl_approvals.health.lines import Level, Line, counted, spoken
 from hitl_approvals.models import (
     AgentTurn,
@@ -110,7 +111,7 @@ def sweeper() -> Line:
     process = mark.report.get("process", "")
     facts = {"age_seconds": age.total_seconds(), "process": process}
     text = f"A sweeper came by {spoken(age)} ago"
-    if age <= max(6 * hitl_settings.sweep, timedelta(minutes=1)):
+    if age <= late_after():
         return Line("sweeper", Level.OK, f"{text}.", facts=facts)
     text = f"The last sweeper came by {spoken(age)} ago ({process})."
     return Line("sweeper", Level.FAIL, text, advice, facts)

@@ -400,6 +400,10 @@ class Migration(migrations.Migration):
                             ("settled_run_again", "settled: run it again"),
                             ("settled_gave_up", "settled: given up"),
                             ("late_result", "late result"),
+                            ("claimed", "claimed"),
+                            ("released", "released"),
+                            ("assigned", "assigned"),
+                            ("revealed", "hidden arguments revealed"),
                             ("turn_cancelled", "turn cancelled"),
                             ("turn_completed", "turn completed"),
                             ("turn_failed", "turn failed"),
@@ -1119,7 +1123,14 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="pendinginterrupt",
             index=models.Index(
-                fields=["queue", "status", "requested_at"], name="hitl_int_queue_idx"
+                fields=["queue", "status", "requested_at", "id"],
+                name="hitl_int_queue_idx",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="pendinginterrupt",
+            index=models.Index(
+                fields=["requested_at", "id"], name="hitl_int_requested_idx"
             ),
         ),
         migrations.AddIndex(
@@ -1144,6 +1155,25 @@ class Migration(migrations.Migration):
             model_name="pendinginterrupt",
             index=models.Index(
                 fields=["assignee", "status"], name="hitl_int_assignee_idx"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="pendinginterrupt",
+            index=models.Index(
+                fields=["thread_id"],
+                name="hitl_int_thread_idx",
+                opclasses=["varchar_pattern_ops"],
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="pendinginterrupt",
+            index=models.Index(fields=["agent"], name="hitl_int_agent_idx"),
+        ),
+        migrations.AddIndex(
+            model_name="pendinginterrupt",
+            index=models.Index(
+                fields=["decided_at", "queue", "decision", "tool_name"],
+                name="hitl_int_decided_idx",
             ),
         ),
         migrations.AddConstraint(

@@ -232,12 +232,26 @@ class PendingInterrupt(models.Model):
                 fields=["status", "requested_at", "id"], name="hitl_int_status_idx"
             ),
             models.Index(
-                fields=["queue", "status", "requested_at"], name="hitl_int_queue_idx"
+                fields=["queue", "status", "requested_at", "id"],
+                name="hitl_int_queue_idx",
             ),
+            models.Index(fields=["requested_at", "id"], name="hitl_int_requested_idx"),
             models.Index(fields=["status", "expires_at"], name="hitl_int_expiry_idx"),
             models.Index(fields=["status", "execute_by"], name="hitl_int_lapse_idx"),
             models.Index(fields=["tool_name", "status"], name="hitl_int_tool_idx"),
             models.Index(fields=["assignee", "status"], name="hitl_int_assignee_idx"),
+            # A search finds a thread by its beginning; PostgreSQL asks for the class.
+            models.Index(
+                fields=["thread_id"],
+                name="hitl_int_thread_idx",
+                opclasses=["varchar_pattern_ops"],
+            ),
+            models.Index(fields=["agent"], name="hitl_int_agent_idx"),
+            # Holds all that the numbers of a period are counted from.
+            models.Index(
+                fields=["decided_at", "queue", "decision", "tool_name"],
+                name="hitl_int_decided_idx",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hitl_approvals.services.claims import assign, claim, release
 from hitl_approvals.services.clients import ensure_client
 from hitl_approvals.services.consuming import consume
 from hitl_approvals.services.control import cancel, re_review, restart, retry
@@ -10,6 +11,7 @@ from hitl_approvals.services.forking import fork
 from hitl_approvals.services.giving_back import give_back
 from hitl_approvals.services.outcomes import report_outcome
 from hitl_approvals.services.raising import raise_remote
+from hitl_approvals.services.revealing import reveal
 from hitl_approvals.services.settlements import settle
 from hitl_approvals.services.sweeper import SweepReport, sweep
 from hitl_approvals.services.withdrawing import withdraw
@@ -26,7 +28,9 @@ __all__ = [
     "OutcomeReceipt",
     "RaiseReceipt",
     "SweepReport",
+    "assign",
     "cancel",
+    "claim",
     "consume",
     "decide",
     "ensure_client",
@@ -34,9 +38,11 @@ __all__ = [
     "give_back",
     "raise_remote",
     "re_review",
+    "release",
     "report_outcome",
     "restart",
     "retry",
+    "reveal",
     "settle",
     "sweep",
     "withdraw",

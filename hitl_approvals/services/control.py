@@ -30,7 +30,7 @@ from hitl_approvals.models import (
     InterruptEvent,
     PendingInterrupt,
 )
-from hitl_approvals.services import decisions, rows, threads
+from hitl_approvals.services import reading, rows, threads
 from hitl_approvals.services.closing import cancel_leftovers
 from hitl_approvals.services.events import (
     actor_of,
@@ -291,7 +291,7 @@ def re_review(
         ReviewerNotAllowed: The right is missing.
         TransitionNotAllowed: The turn is not stopped, or the call was begun.
     """
-    row = decisions.read(interrupt_id)
+    row = reading.read(interrupt_id)
     turn = row.turn
     if turn is None:
         raise InterruptNotFound

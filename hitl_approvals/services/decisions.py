@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.core.exceptions import ValidationError
 from django.db.models import Case, F, Q, Value, When
 
 from hitl_approvals import canonical, failpoints, permissions
@@ -27,15 +26,21 @@ from hitl_approvals.exceptions import (
     HitlApprovalsError,
     InterruptCancelled,
     InterruptExpired,
-    InterruptNotFound,
     KeyReused,
     StaleReview,
     TransitionNotAllowed,
 )
 from hitl_approvals.models import DbNow, InterruptEvent, PendingInterrupt, db_now_plus
 from hitl_approvals.services import rows
+from hitl_approvals.services.claims import (
+    TRIES,
+    free_for,
+    only_hands_moved,
+    require_free,
+)
 from hitl_approvals.services.events import SYSTEM, actor_of, head, interrupt_event
 from hitl_approvals.services.hints import wake
+from hitl_approvals.services.reading import read
 from hitl_approvals.services.transactions import run_atomic
 from hitl_approvals.services.verdicts import Verdict, time_to_start, translate
 from hitl_approvals.types import ActorInfo, DecisionReceipt, Person
@@ -81,6 +86,7 @@ def decide(
         TypeError: The decision is malformed.
         InterruptNotFound: No such row, or it may not be seen.
         ReviewerNotAllowed: It may be seen but not decided.
+        ClaimedByAnother: Somebody else holds it, and the right to assign is missing.
         AlreadyDecided: Somebody was faster; the error says who, what and when.
         InterruptExpired: The time to decide has passed.
         InterruptCancelled: It was withdrawn.
@@ -97,10 +103,36 @@ def decide(
         canonical.dumps(decision_body(parsed), max_bytes=None, max_depth=None)
     )
     hashed = None if key is None else canonical.key_digest("decide", str(row.pk), key)
+    seen = row
+    for _try in range(TRIES):
+        replay = _replayed(row, by, hashed, body)
+        if replay is not None:
+            return replay
+        _require_open(row)
+        _require_seen(row, revision)
+        require_free(by, row)
+        verdict = translate(row, parsed)
+        extra = {"decided_by": by, "decision_key": hashed, "decision_body": body}
+        try:
+            _apply(row, verdict, actor_of(by, via), extra, free=free_for(by))
+        except _Lost:
+            seen, row = row, read(row.pk)
+            if only_hands_moved(seen, row):
+                continue
+            break
+        return _receipt(row, verdict.type, revision=row.revision + 1)
     replay = _replayed(row, by, hashed, body)
     if replay is not None:
         return replay
     _require_open(row)
+    raise StaleReview(
+        "The row changed while your decision was on its way; look at it again.",
+        seen=seen.revision,
+        current=row.revision,
+    )
+
+
+def _require_seen(row: PendingInterrupt, revision: int | None) -> None:
     if revision is not None and revision != row.revision:
         raise StaleReview(
             f"You saw revision {revision}; it is at {row.revision} now. "
@@ -108,26 +140,6 @@ def decide(
             seen=revision,
             current=row.revision,
         )
-    verdict = translate(row, parsed)
-    extra = {
-        "decided_by": by,
-        "decision_key": hashed,
-        "decision_body": body,
-    }
-    try:
-        _apply(row, verdict, actor_of(by, via), extra)
-    except _Lost:
-        fresh = read(row.pk)
-        replay = _replayed(fresh, by, hashed, body)
-        if replay is not None:
-            return replay
-        _require_open(fresh)
-        raise StaleReview(
-            "The row changed while your decision was on its way; look at it again.",
-            seen=row.revision,
-            current=fresh.revision,
-        ) from None
-    return _receipt(row, verdict.type, revision=row.revision + 1)
 
 
 def expire(interrupt_id: UUID) -> bool:
@@ -141,27 +153,6 @@ def expire(interrupt_id: UUID) -> bool:
     return True
 
 
-def read(interrupt_id: UUID | str) -> PendingInterrupt:
-    """Return an interrupt with its turn, its queue and the database's time.
-
-    Raises:
-        InterruptNotFound: There is no such interrupt.
-    """
-    try:
-        row = (
-            rows.interrupts()
-            .select_related("turn", "queue")
-            .annotate(db_now=DbNow())
-            .filter(pk=interrupt_id)
-            .first()
-        )
-    except (ValidationError, ValueError):
-        row = None
-    if row is None:
-        raise InterruptNotFound
-    return row
-
-
 def _apply(
     row: PendingInterrupt,
     verdict: Verdict,
@@ -169,6 +160,7 @@ def _apply(
     extra: dict[str, Any],
     *,
     due: bool = False,
+    free: Q | None = None,
 ) -> None:
     """Write turn, interrupt and event, in this order, or nothing.
 
@@ -197,13 +189,14 @@ def _apply(
         if due
         else Q(expires_at__isnull=True) | Q(expires_at__gt=DbNow())
     )
+    still = in_time if free is None else in_time & free
 
     def work() -> None:
         if due and not _free(row):
             raise _Lost
         if turn_id is not None:
             _count_down(turn_id)
-        _decide_row(row, verdict, actor, extra, in_time, event, limit if runs else None)
+        _decide_row(row, verdict, actor, extra, still, event, limit if runs else None)
         event.save(using=rows.events().db, force_insert=True)
         failpoints.reach("decide.before_commit")
 
@@ -248,14 +241,14 @@ def _decide_row(
     verdict: Verdict,
     actor: ActorInfo,
     extra: dict[str, Any],
-    in_time: Q,
+    still: Q,
     event: InterruptEvent,
     limit: timedelta | None,
 ) -> None:
     changed = (
         rows.interrupts()
         .filter(
-            in_time,
+            still,
             pk=row.pk,
             status=InterruptStatus.PENDING,
             revision=row.revision,

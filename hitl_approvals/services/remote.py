@@ -14,7 +14,7 @@ from django.db.models import Q
 from hitl_approvals.enums import DecisionType, InterruptStatus
 from hitl_approvals.exceptions import InterruptNotFound, TransitionNotAllowed
 from hitl_approvals.models import AgentClient, InterruptEvent, PendingInterrupt
-from hitl_approvals.services import decisions, rows
+from hitl_approvals.services import reading, rows
 from hitl_approvals.services.events import head
 from hitl_approvals.services.transactions import alias, run_atomic
 
@@ -33,7 +33,7 @@ def read_own(interrupt_id: UUID | str, client: Owner) -> PendingInterrupt:
         InterruptNotFound: No such interrupt, or it is another client's.
         TransitionNotAllowed: It is a turn's.
     """
-    row = decisions.read(interrupt_id)
+    row = reading.read(interrupt_id)
     if client is not None and row.client_id != client.pk:
         raise InterruptNotFound
     if row.client_id is None:

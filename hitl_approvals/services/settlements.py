@@ -21,9 +21,15 @@ from hitl_approvals.enums import (
 from hitl_approvals.exceptions import StaleReview, TransitionNotAllowed
 from hitl_approvals.models import AgentTurn, DbNow, PendingInterrupt, db_now_plus
 from hitl_approvals.services import rows
-from hitl_approvals.services.decisions import read
+from hitl_approvals.services.claims import (
+    TRIES,
+    free_for,
+    only_hands_moved,
+    require_free,
+)
 from hitl_approvals.services.events import actor_of, head, interrupt_event
 from hitl_approvals.services.hints import wake
+from hitl_approvals.services.reading import read
 from hitl_approvals.services.transactions import alias, run_atomic
 from hitl_approvals.services.verdicts import time_to_start
 from hitl_approvals.types import ActorInfo, Person
@@ -42,6 +48,10 @@ _STATUS = {
     "run_again": InterruptStatus.DECIDED,
     "give_up": InterruptStatus.CANCELLED,
 }
+
+
+class _HandsMoved(Exception):
+    """The row is the same, but was claimed or released since it was read."""
 
 
 def settle(
@@ -71,15 +81,34 @@ def settle(
         ValueError: There is no such answer.
         InterruptNotFound: No such row, or it may not be seen.
         ReviewerNotAllowed: The right to settle is missing.
+        ClaimedByAnother: Somebody else holds it, and the right to assign is missing.
         TransitionNotAllowed: It is not in doubt, or may not run again (yet).
         StaleReview: The row is newer than what was seen.
         PayloadRejected: The result is not what the tool returns; nothing was recorded.
     """
     if answer not in _EVENT:
         raise ValueError(f"A doubt is settled by {', '.join(_EVENT)}; got {answer!r}.")
-    row = read(interrupt_id)
-    permissions.require_settle(by, row)
-    _require_in_doubt(row, revision)
+    for _try in range(TRIES):
+        row = read(interrupt_id)
+        permissions.require_settle(by, row)
+        _require_in_doubt(row, revision)
+        require_free(by, row)
+        try:
+            return _settle(row, answer, by=by, via=via, result=result, note=note)
+        except _HandsMoved:
+            continue
+    raise TransitionNotAllowed("The row changed just now; look at it again.")
+
+
+def _settle(
+    row: PendingInterrupt,
+    answer: Answer,
+    *,
+    by: Person | None,
+    via: str,
+    result: Any,
+    note: str,
+) -> PendingInterrupt:
     if answer == "run_again":
         _require_may_run_again(row)
     if answer == "happened":
@@ -107,6 +136,7 @@ def settle(
         moved = (
             rows.interrupts()
             .filter(
+                free_for(by),
                 pk=row.pk,
                 status=InterruptStatus.IN_DOUBT,
                 events_count=row.events_count,
@@ -118,6 +148,8 @@ def settle(
             )
         )
         if moved != 1:
+            if only_hands_moved(row, rows.interrupts().get(pk=row.pk)):
+                raise _HandsMoved
             raise TransitionNotAllowed("Somebody settled this just now.")
         if answer == "happened":
             rows.steps().filter(

@@ -48,7 +48,7 @@ def translate(row: PendingInterrupt, decision: Decision) -> Verdict:
         return Verdict(kind, {"reason": decision.reason})
     if isinstance(decision, Respond):
         return Verdict(kind, {"decision_value": _answer(row, decision.value)})
-    return Verdict(kind, {}, may_run=_frozen(row))
+    return Verdict(kind, {}, may_run=frozen(row))
 
 
 def _require_offered(row: PendingInterrupt, kind: DecisionType) -> None:
@@ -61,7 +61,7 @@ def _require_offered(row: PendingInterrupt, kind: DecisionType) -> None:
         )
 
 
-def _frozen(row: PendingInterrupt) -> str:
+def frozen(row: PendingInterrupt) -> str:
     """Return the digest of the arguments as shown, after comparing it with the text.
 
     Raises:
@@ -81,13 +81,13 @@ def _edit(row: PendingInterrupt, decision: Edit) -> Verdict:
     if row.kind != InterruptKind.TOOL_CALL:
         _require_offered(row, DecisionType.EDIT)
         raise DecisionNotAllowed("A question has no arguments to edit.")
-    frozen = _frozen(row)
+    proposed = frozen(row)
     text = _read_by_signature(row, decision.args)
-    if canonical.digest(text) == frozen:
+    if canonical.digest(text) == proposed:
         # Nothing differs: what is recorded is what happened, an approval.
         _require_offered(row, DecisionType.APPROVE)
         return Verdict(
-            DecisionType.APPROVE, {"reason": decision.reason or ""}, may_run=frozen
+            DecisionType.APPROVE, {"reason": decision.reason or ""}, may_run=proposed
         )
     _require_offered(row, DecisionType.EDIT)
     return Verdict(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from decimal import Decimal
+from enum import Enum
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 from pydantic import BaseModel, Field
 
@@ -97,6 +99,32 @@ def desk_careful(what: str) -> str:
     return what
 
 
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@tool(name="desk_typed", effect="transactional")
+def desk_typed(
+    price: Decimal,
+    at: datetime,
+    key: UUID,
+    colour: Colour,
+    item: Item,
+    whole: int = 1,
+) -> str:
+    """Take values of types that JSON does not have."""
+    given = {"price": price, "at": at, "key": key, "colour": colour, "item": item}
+    RAN.append(("desk_typed", {**given, "whole": whole}))
+    return "a\x00b\u202e"
+
+
+@tool(name="desk_look", effect="none", requires_approval=False)
+def desk_look(what: str) -> str:
+    """Look something up, which nobody has to approve."""
+    return f"found {what}"
+
+
 @agent(
     "desk_agent",
     tools=[
@@ -106,6 +134,8 @@ def desk_careful(what: str) -> str:
         desk_charge,
         desk_hurry,
         desk_careful,
+        desk_look,
+        desk_typed,
     ],
 )
 def desk_agent(turn: Turn, asked: Any) -> Any:

@@ -110,7 +110,14 @@ def test_faults_stand_beside_their_fields_and_nothing_typed_is_lost(
     row = refund()
     key = key_of(row, "amount")
 
-    response = edit(desk, row, amount="a lot", items="[{]", note="typed with care")
+    response = edit(
+        desk,
+        row,
+        amount="a lot",
+        items="[{]",
+        items__mode="json",
+        note="typed with care",
+    )
 
     page = response.content.decode()
     assert response.status_code == 200
@@ -132,9 +139,9 @@ def test_faults_stand_beside_their_fields_and_nothing_typed_is_lost(
         ({"amount": "NaN"}, "Type a number"),
         ({"amount": "1_000"}, "Type a number"),
         ({"currency": "7"}, "Choose one."),
-        ({"items": '[{"sku":"a","sku":"b"}]'}, "twice"),
-        ({"items": '[{"quantity":1}]'}, "sku"),
-        ({"items": "[NaN]"}, "not a finite number"),
+        ({"items": '[{"sku":"a","sku":"b"}]', "items__mode": "json"}, "twice"),
+        ({"items": '[{"quantity":1}]', "items__mode": "json"}, "sku"),
+        ({"items": "[NaN]", "items__mode": "json"}, "not a finite number"),
         ({"book_on": "soon"}, "Type a date and time"),
         ({"book_on": "2026-03-29T02:30"}, "The clocks change"),
         ({"note": "x" * 201}, "too long"),

@@ -19,6 +19,7 @@ FIELDS = {
     *("allowed_decisions", "policy", "decision", "decision_args", "decision_value"),
     *("reason", "decided_by", "decided_via", "decided_at", "requested_at"),
     *("requested_by", "expires_at", "execute_by", "outcome_status", "outcome"),
+    *("assignee", "claim_until"),
     *("resolved_at", "url", "client", "client_ref", "consumed_at", "outcome_due"),
 }
 ONLY_ALONE = {"args_schema", "context"}

@@ -15,7 +15,7 @@ from rest_framework.authtoken.models import Token
 from rest_framework.test import APIClient
 
 from hitl_approvals import engine, exceptions
-from hitl_approvals.api import errors, serializers
+from hitl_approvals.api import bulk, errors, serializers
 from hitl_approvals.api.bodies import START_FIELDS
 from hitl_approvals.api.filters import InterruptFilter
 from hitl_approvals.api.pagination import RequestedAtPagination
@@ -87,19 +87,23 @@ def test_the_examples_of_the_page_are_true():
     reviewer = scenes.user("reviewer", "decide_pendinginterrupt")
     Token.objects.create(user=backend, key="backend-token")
     Token.objects.create(user=reviewer, key="reviewer-token")
+    second = scenes.user("second", "decide_pendinginterrupt")
+    Token.objects.create(user=second, key="second-reviewer-token")
     ids: dict[str, str] = {}
     story = list(messages())
-    assert len(story) == 16
+    assert len(story) == 22
 
     for request, answer in zip(story[::2], story[1::2], strict=True):
         method, address, _ = request.first.split(" ")
-        for named in UUID.findall(address):
+        body = request.body
+        for named in UUID.findall(address + body):
             if named not in ids:  # one that the page did not say where it came from
                 turn = engine.start_turn("api_support", "again", run=True)
                 ids[named] = str(turn.interrupts.get().pk)
             address = address.replace(named, ids[named])
+            body = body.replace(named, ids[named])
         response = APIClient().generic(
-            method, address, request.body, content_type="", headers=request.headers
+            method, address, body, content_type="", headers=request.headers
         )
         assert answer.first.startswith(f"HTTP/1.1 {response.status_code} ")
         for name, value in answer.headers.items():
@@ -170,6 +174,11 @@ def test_the_page_lists_every_field():
     )
     assert set(rows_of("Fields of a turn")) == set(serializers.TurnSerializer().fields)
     assert rows_of("Start a turn") == list(START_FIELDS)
+    assert rows_of("Decide many") == list(bulk.FIELDS)
+
+
+def test_the_page_names_the_limit_of_many():
+    assert f"more than {bulk.MOST}." in PAGE
 
 
 def test_the_page_lists_every_query_parameter():

@@ -1,8 +1,9 @@
-"""Sets Django up on PostgreSQL and runs the cycle benchmark."""
+"""Sets Django up on PostgreSQL and runs a benchmark: `cycle` (the default) or `queue`."""
 
 from __future__ import annotations
 
 import os
+import sys
 
 import django
 
@@ -10,6 +11,11 @@ if __name__ == "__main__":
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings.postgres"
     django.setup()
 
-    from tests.benchmarks.cycle import main
+    if sys.argv[1:2] == ["queue"]:
+        from tests.benchmarks.queue import main
+
+        del sys.argv[1]
+    else:
+        from tests.benchmarks.cycle import main
 
     main()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -268,6 +269,25 @@ class Machine(RuleBasedStateMachine):
         )
         row.refresh_from_db(fields=["status"])
         assert not (answer == "run_again" and early) or row.status == "in_doubt"
+
+    @while_some(PendingInterrupt, "pending", "in_doubt")
+    @rule(number=NUMBERS, verb=st.sampled_from(["claim", "claim", "release", "assign"]))
+    def hand_on(self, number, verb):
+        """Somebody takes a row in hand or lets it go: nothing else moves."""
+        waiting = self.site.interrupts(InterruptStatus.PENDING)
+        row = pick([*waiting, *self.site.interrupts(InterruptStatus.IN_DOUBT)], number)
+        holder, _made = User.objects.get_or_create(username="holder", is_superuser=True)
+        moved = ("status", "revision", "generation", "turn__undecided")
+        found = PendingInterrupt.objects.filter(pk=row.pk).values_list(*moved)
+        before = found.get()
+
+        if verb == "assign":
+            refused(lambda: services.assign(row.pk, holder, **TRUSTED))
+        else:
+            doing = {**TRUSTED, "by": holder}
+            refused(lambda: getattr(services, verb)(row.pk, **doing))
+
+        assert found.get() == before
 
     @while_some(PendingInterrupt, "decided")
     @rule(number=NUMBERS)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from hitl_approvals import canonical
 from hitl_approvals.auditing.chains import Chain
+from hitl_approvals.enums import ASIDE as ALL_ASIDE
 from hitl_approvals.enums import DecisionType as D
 from hitl_approvals.enums import EventType as E
 from hitl_approvals.enums import InterruptStatus as S
@@ -46,6 +47,13 @@ DECIDES = {
     E.EXPIRED: D.EXPIRE,
     E.SETTLED_RUN_AGAIN: D.APPROVE,
 }
+ASIDE: dict[str, list[E]] = {
+    status: [E.LATE_RESULT, E.REVEALED]
+    if status not in (S.PENDING, S.IN_DOUBT)
+    else [E.LATE_RESULT, E.REVEALED, E.CLAIMED, E.RELEASED, E.ASSIGNED]
+    for status in S
+}
+"""Which events may come in between: they tell of no transition."""
 NEW_GENERATION = (E.LAPSED, E.REOPENED, E.SETTLED_RUN_AGAIN)
 NEW_REVISION = (*NEW_GENERATION, *DECIDES, E.SETTLED_HAPPENED, E.SETTLED_GAVE_UP)
 ARGS, OTHER_ARGS = canonical.dumps({"amount": 1}), canonical.dumps({"amount": 2})
@@ -73,7 +81,9 @@ class History:
             decision=decision,
             generation=row.generation + (type_ in NEW_GENERATION),
             revision=row.revision + (type_ in NEW_REVISION),
-            digest_run=may_run if status == S.DECIDED else "",
+            digest_run=may_run
+            if status == S.DECIDED and type_ not in ALL_ASIDE
+            else "",
             digest_shown=row.args_digest if type_ in DECIDES else "",
         )
         row.status, row.decision = status, decision or None
@@ -115,7 +125,7 @@ def _may_run_after(row: PendingInterrupt, type_: E) -> str:
 
 @st.composite
 def histories(draw: Any, at_least: int = 1) -> History:
-    """Draw a walk through the table of transitions, late results in between."""
+    """Draw a walk through the table of transitions, with events aside in between."""
     digest = canonical.digest(ARGS)
     row = PendingInterrupt(
         kind="tool_call", args_text=ARGS, args_digest=digest, requested_digest=digest
@@ -126,7 +136,7 @@ def histories(draw: Any, at_least: int = 1) -> History:
         len(history.events) < at_least or draw(st.integers(0, 9))
     ):
         if history.events and draw(st.integers(0, 9)) == 0:
-            history.tell(E.LATE_RESULT, status)
+            history.tell(draw(st.sampled_from(ASIDE[status])), status)
         ends = sorted(INTERRUPT[status])
         if status == BIRTH and at_least > 1:
             # A copy in a fork has one event and gets no other.
@@ -142,6 +152,17 @@ def test_every_transition_of_the_table_has_its_events():
     allowed = {(from_, to) for from_, after in INTERRUPT.items() for to in after}
 
     assert set(EVENTS) == allowed
+
+
+def test_every_event_tells_of_a_transition_or_stands_aside():
+    told = {one for types in EVENTS.values() for one in types}
+    aside = {one for types in ASIDE.values() for one in types}
+    elsewhere = {E.RESPONDED, E.CONSUMED}
+
+    assert aside == set(ALL_ASIDE)
+    assert not told & aside
+    own = {one for one in E if not one.startswith("turn_")}
+    assert own == told | aside | elsewhere
 
 
 @PURE

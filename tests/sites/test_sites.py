@@ -16,7 +16,9 @@ SECONDS = 120
 SETTINGS = {"sqlite": "sqlite", "postgresql": "postgres", "mysql": "mariadb"}
 
 
-@pytest.mark.parametrize("site", ["atomic_requests", "custom_user", "two_databases"])
+@pytest.mark.parametrize(
+    "site", ["atomic_requests", "custom_user", "two_databases", "unfold"]
+)
 def test_site_as_it_is(site: str) -> None:
     environment = {**os.environ, VARIABLE: SETTINGS[connection.vendor]}
     # A run of its own: it must not meet the database of this one.

@@ -8,6 +8,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 from django.db import connections
+from django.utils.translation import gettext_lazy
 
 from hitl_approvals import checks
 from hitl_approvals.conf import DEFAULTS, hitl_settings
@@ -71,7 +72,7 @@ def test_an_unknown_dispatcher_is_an_error_that_lists_the_known_ones(settings):
     assert "celery, worker, inline" in error.hint
 
 
-WORDS = {"CELERY_QUEUE", "DISPATCHER", "THREAD_POLICY"}
+WORDS = {"CELERY_QUEUE", "DISPATCHER", "REJECT_REASONS", "THREAD_POLICY"}
 
 
 @pytest.mark.parametrize("key", sorted(set(DEFAULTS) - WORDS))
@@ -81,6 +82,31 @@ def test_a_number_that_is_none_is_an_error_that_names_the_key(settings, key, val
 
     assert ids(found) == ["E005"]
     assert f"'{key}'" in found[0].msg
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Not covered",
+        None,
+        ["Not covered", 7],
+        ["Not covered", ""],
+        ["  Not covered"],
+        ["Not covered", "Not covered"],
+        ["two\nlines"],
+        ["x" * 501],
+        {"a": "Not covered"},
+    ],
+)
+def test_reasons_that_nobody_could_choose_are_an_error(settings, value):
+    assert ids(with_settings(settings, {"REJECT_REASONS": value})) == ["E008"]
+
+
+def test_reasons_may_be_translated(settings):
+    reasons = ("Wrong amount", gettext_lazy("pending"))
+
+    assert with_settings(settings, {"REJECT_REASONS": reasons}) == []
+    assert hitl_settings.reject_reasons == ["Wrong amount", "pending"]
 
 
 @pytest.mark.parametrize("key", ["LEASE", "TIMEOUT", "MAX_ATTEMPTS", "MAX_DEPTH"])

@@ -9,11 +9,16 @@ from django.contrib.auth.models import Group, Permission
 from django.test import Client
 from rest_framework.test import APIClient
 
-from hitl_approvals import services
+from hitl_approvals import permissions, services
 from hitl_approvals.auditing import Verification
 from hitl_approvals.decisions import Approve
-from hitl_approvals.exceptions import InterruptNotFound, ReviewerNotAllowed
+from hitl_approvals.exceptions import (
+    ClaimedByAnother,
+    InterruptNotFound,
+    ReviewerNotAllowed,
+)
 from hitl_approvals.models import AgentTurn, PendingInterrupt, ReviewQueue
+from hitl_approvals.services.claims import assign_by_name
 from hitl_approvals.testing import run_owed
 from tests.admin.scenes import send
 from tests.sites.custom_user.people.models import Person
@@ -72,6 +77,26 @@ def test_who_started_a_turn_may_not_decide_its_calls(rita: Person) -> None:
 
     turn = AgentTurn.objects.get()
     assert (turn.requested_by, turn.requested_by_label) == (rita, "rita@example.org")
+
+
+def test_a_row_is_held_and_given_to_people_of_the_queue(rita: Person) -> None:
+    otto = person("otto@example.org", *DECIDE)
+    ada = person("ada@example.org")
+    group = Group.objects.create(name="by group")
+    group.permissions.set(Permission.objects.filter(codename__in=DECIDE))
+    ada.groups.add(group)
+    person("vera@example.org", "view_pendinginterrupt")
+    row = waiting()
+
+    services.claim(row.pk, by=rita, via="test")
+
+    with pytest.raises(ClaimedByAnother, match=r"rita@example\.org"):
+        services.decide(row.pk, Approve(), by=otto, via="test")
+    names = [one.get_username() for one in permissions.people_of(row)]
+    assert names == ["ada@example.org", "otto@example.org", "rita@example.org"]
+    assert permissions.person_named("otto@example.org") == otto
+    given = assign_by_name(row.pk, "otto@example.org", by=None, via="test")
+    assert given.assignee == otto
 
 
 @pytest.mark.parametrize("by", ["name", "group"])

@@ -1,0 +1,105 @@
+"""Whether anything is stuck, at one glance: what waits, what is owed, who sweeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from hitl_approvals.conf import hitl_settings
+from hitl_approvals.enums import InterruptStatus, TurnStatus
+from hitl_approvals.figures.counting import glance
+from hitl_approvals.figures.scope import Scope
+from hitl_approvals.models import AgentTurn, DbNow, PendingInterrupt, SweepMark
+from hitl_approvals.selectors import OPEN
+from hitl_approvals.types import Person
+
+MOST_QUEUES = 20
+"""Queues that are counted one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class InQueue:
+    """How much is open in one queue."""
+
+    slug: str
+    title: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The line. Counts end one beyond the cap of `counting`."""
+
+    open: int
+    oldest: timedelta | None
+    """Age of the oldest open interrupt."""
+    queues: list[InQueue]
+    """Where something is open."""
+    more_queues: bool
+    """Whether there are queues that were not looked at."""
+    in_doubt: int
+    owed: int
+    owed_for: timedelta | None
+    """For how long the oldest owed run has been due."""
+    attention: int
+    """Turns that need it, of those that the person may see."""
+    swept: timedelta | None
+    """How long ago a sweeper came by; None if none ever did."""
+    swept_late: bool
+
+
+def late_after() -> timedelta:
+    """Return how long a site may go without a sweeper before it is odd."""
+    return max(6 * hitl_settings.sweep, timedelta(minutes=1))
+
+
+def status(user: Person) -> Status | None:
+    """Return the line for a person, in two queries; None for whoever may see no queue."""
+    scope = Scope.of(user)
+    if not scope.queues:
+        return None
+    rows = scope.interrupts().filter(status__in=OPEN)
+    every = PendingInterrupt.objects.filter(status__in=OPEN)
+    doubt = rows.filter(status=InterruptStatus.IN_DOUBT)
+    pending = rows.filter(status=InterruptStatus.PENDING)
+    owed = AgentTurn.objects.filter(
+        status=TurnStatus.READY, blocked=False, next_run_at__lte=DbNow()
+    )
+    looked_at = list(scope.queues.items())[:MOST_QUEUES]
+    seen = glance(
+        {
+            "open": rows,
+            "doubt": doubt,
+            "owed": owed,
+            "attention": scope.turns().filter(status=TurnStatus.NEEDS_ATTENTION),
+            **{f"in {slug}": every.filter(queue=slug) for slug, _ in looked_at},
+        },
+        {
+            "pending": (pending, "requested_at"),
+            "doubt": (doubt, "requested_at"),
+            "owed": (owed, "next_run_at"),
+            "swept": (SweepMark.objects.all(), "-swept_at"),
+        },
+    )
+    ages = {
+        name: None if at is None else max(seen.now - at, timedelta())
+        for name, at in seen.firsts.items()
+    }
+    waiting = [age for name in ("pending", "doubt") if (age := ages[name]) is not None]
+    swept = ages["swept"]
+    return Status(
+        open=seen.counts["open"],
+        oldest=max(waiting, default=None),
+        queues=[
+            InQueue(slug, title, count)
+            for slug, title in looked_at
+            if (count := seen.counts[f"in {slug}"])
+        ],
+        more_queues=len(scope.queues) > MOST_QUEUES,
+        in_doubt=seen.counts["doubt"],
+        owed=seen.counts["owed"],
+        owed_for=ages["owed"],
+        attention=seen.counts["attention"],
+        swept=swept,
+        swept_late=swept is None or swept > late_after(),
+    )

@@ -1,0 +1,1 @@
+"""Tags for a site's own templates."""
