@@ -15,7 +15,7 @@ TEST_SETTINGS := DJANGO_SETTINGS_MODULE=tests.settings.sqlite
 SUITES := browser chaos crash engines mariadb
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test model lint format types imports migrations-check messages docs \
+.PHONY: help install demo test coverage model lint format types imports migrations-check messages docs \
 	test-matrix races crash chaos bench-cycle bench-queue clean $(SUITES:%=test-%)
 
 help: ## Say what can be made
@@ -28,6 +28,9 @@ demo: $(RUNTIME) ## Start the example site with a worker, a broker and an agent
 
 test: $(DEVELOPMENT) ## Run the suite on SQLite, and on real PostgreSQL and Redis
 	$(PY) -m scripts.test $(ARGS)
+
+coverage: $(DEVELOPMENT) ## Run it and say which lines of the package it covers
+	$(PY) -m scripts.test --coverage $(ARGS)
 
 model: $(DEVELOPMENT) ## Explore the protocol in full, in every order (some minutes)
 	$(PY) -m tests.model $(ARGS)

@@ -1,6 +1,7 @@
 """Runs the suite on real servers and says what ran, and what did not.
 
-    python -m scripts.test                        SQLite, then PostgreSQL, with coverage
+    python -m scripts.test                        SQLite and PostgreSQL
+    python -m scripts.test --coverage             the same, and what it covers
     python -m scripts.test --suite crash          one of the suites that are left out of it
     python -m scripts.test --suite mariadb        the suite on MariaDB
     python -m scripts.test -k thread              what follows is handed to pytest
@@ -229,6 +230,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Run the suite on real servers.")
     names = [suite.marker for suite in suites()]
     parser.add_argument("--suite", choices=names, help="a suite that is left out else")
+    parser.add_argument("--coverage", action="store_true", help="measure it; slower")
     options, extra = parser.parse_known_args(arguments)
     signal.signal(signal.SIGTERM, _stop)
     remove_abandoned_files()
@@ -244,9 +246,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except ServerMissingError as error:
             print(error, file=sys.stderr)
             return 1
-        outcomes = run_all(runs, extra, coverage=whole_suite)
+        outcomes = run_all(runs, extra, coverage=options.coverage)
 
-    if whole_suite:
+    if options.coverage:
         report_coverage()
     _headline("what ran")
     for outcome in outcomes:

@@ -7,8 +7,6 @@ from typing import Any
 from django import template
 from django.template import Context
 
-from hitl_approvals.admin import status_line
-
 register = template.Library()
 
 
@@ -21,5 +19,8 @@ def hitl_status(context: Context) -> dict[str, Any]:
     user = getattr(request, "user", None)
     if request is None or user is None or not user.is_active:
         return {"status": None}
+    # Django loads every library at start-up, also where there is no admin.
+    from hitl_approvals.admin import status_line
+
     site = getattr(request, "current_app", None) or "admin"
     return {"status": status_line.line(user, site)}

@@ -52,6 +52,30 @@ def test_a_function_that_was_imported_early_works_once_the_apps_are_ready():
     ], done.stderr
 
 
+def test_a_site_without_the_admin_starts():
+    done = run(
+        "from django.conf import settings\n"
+        "apps = ['contenttypes', 'auth']\n"
+        "settings.configure(\n"
+        "    SECRET_KEY='x', USE_TZ=True,\n"
+        "    INSTALLED_APPS=[*(f'django.contrib.{one}' for one in apps), "
+        "'hitl_approvals'],\n"
+        "    TEMPLATES=[{'BACKEND': "
+        "'django.template.backends.django.DjangoTemplates', 'APP_DIRS': True}],\n"
+        "    DATABASES={'default': {'ENGINE': 'django.db.backends.sqlite3', "
+        "'NAME': ':memory:'}},\n"
+        ")\n"
+        "import django; django.setup()\n"
+        "from django.template import engines\n"
+        "print('hitl_approvals' in engines['django'].engine.libraries)\n"
+        "from django.core.management import call_command\n"
+        "call_command('check', fail_level='ERROR')"
+    )
+
+    assert done.stdout.splitlines()[:1] == ["True"], done.stderr
+    assert done.returncode == 0, done.stderr
+
+
 def test_importing_the_package_loads_neither_models_nor_celery():
     done = run(
         "import sys, hitl_approvals;"
