@@ -38,9 +38,9 @@ from tests.workspace import ROOT, remove_abandoned_files, run_name
 
 COVERAGE_DATA = ROOT / ".artifacts" / "coverage" / "data"
 """Every process adds an ending of its own to this name."""
-FAST = ("tests/architecture", "tests/unit")
-SLOW = ("tests/docs", "tests/model")
-"""Tests that no database can change: they run once."""
+WITH_SQLITE = ("tests/architecture", "tests/docs", "tests/unit")
+WITH_POSTGRESQL = ("tests/model",)
+"""Tests that no database can change: each runs once, so that the runs end together."""
 SUITE_SECONDS = 480
 """What the whole run may take on two cores."""
 
@@ -113,7 +113,7 @@ def plan(suite: str | None, stack: ExitStack) -> list[Run]:
     Raises:
         ServerMissingError: A server is missing that the suite cannot do without.
     """
-    skip_database_free = skip(*FAST, *SLOW)
+    skip_database_free = skip(*WITH_SQLITE, *WITH_POSTGRESQL)
     broker = _provide(stack, redis_server, "Redis", required=False)
     if suite == "mariadb":
         # Its driver is not among what other suites need.
@@ -132,10 +132,15 @@ def plan(suite: str | None, stack: ExitStack) -> list[Run]:
         if database:
             # The runs go on at the same time: neither may take the other's messages.
             broker = _provide(stack, redis_server, "Redis", required=False)
-            arguments = (*skip(*FAST), *only)
+            arguments = (*skip(*WITH_SQLITE), *only)
             runs = [
                 # Each of the two runs takes a part of what no database can change.
-                Run("SQLite", "sqlite", (*skip(*SLOW), *only), runs[0].environment),
+                Run(
+                    "SQLite",
+                    "sqlite",
+                    (*skip(*WITH_POSTGRESQL), *only),
+                    runs[0].environment,
+                ),
                 Run("PostgreSQL", "postgres", arguments, broker | database),
             ]
     return runs

@@ -35,6 +35,11 @@ INDEX = re.compile(r"(?:using|Index Scan on) (\w+)")
 @pytest.fixture
 def many(transactional_db: None) -> Client:
     """A site of 50,000 rows with 2,000 open, and its reviewer's browser."""
+    with connection.cursor() as cursor:
+        # The rows of other tests are deleted and still fill pages, which makes reading
+        # a table from its beginning look cheap.
+        for table in LARGE if connection.vendor == "postgresql" else ():
+            cursor.execute(f"VACUUM FULL {table}")
     client = Client()
     client.force_login(desk_agent.make_reviewer())
     now = timezone.now().isoformat()
