@@ -10,6 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from hitl_approvals.admin import paging
 from hitl_approvals.models import (
     AgentTurn,
     InterruptEvent,
@@ -29,6 +30,10 @@ LARGE = tuple(
     for model in (PendingInterrupt, AgentTurn, TurnStep, InterruptEvent)
 )
 SCAN = re.compile(rf"Seq Scan on ({'|'.join(LARGE)})\b")
+CAPPED = re.compile(
+    rf"Aggregate .*\n *->  Limit .*rows={paging.CAP + 1} .*\n *->  Seq Scan on .*"
+)
+"""A count that expects to meet its cap among the first rows of the table and to stop."""
 INDEX = re.compile(r"(?:using|Index Scan on) (\w+)")
 
 
@@ -96,7 +101,9 @@ def test_every_page_reads_by_the_index_that_was_made_for_it(many: Client) -> Non
         assert found
         used = {name for _, plan in found for name in INDEX.findall(plan)}
         wrong += [
-            f"{address}: {plan}\n{sql}" for sql, plan in found if SCAN.search(plan)
+            f"{address}: {plan}\n{sql}"
+            for sql, plan in found
+            if SCAN.search(CAPPED.sub("", plan))
         ]
         if address.startswith(open_):
             # Along all rows it would meet the open ones last, or first, by luck only.
