@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -16,7 +15,7 @@ from hitl_approvals.testing import run_owed
 from tests.admin.scenes import LIST, ask, call, charge_in_doubt, refund, start, url
 from tests.admin.test_stopped import diverged, half_done
 from tests.browser.conftest import OpenAs
-from tests.browser.test_axe import AXE, SERIOUS, WINDOWS
+from tests.browser.test_axe import assert_nothing_serious
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -153,20 +152,10 @@ PAGES: dict[str, Callable[[Page], None]] = {
 }
 
 
-@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
 @pytest.mark.parametrize("show", PAGES.values(), ids=PAGES)
 def test_nothing_serious(
-    open_as: OpenAs, boss: User, show: Callable[[Page], None], window: dict[str, Any]
+    open_as: OpenAs, boss: User, show: Callable[[Page], None]
 ) -> None:
-    page = open_as(boss, **window)
+    page = open_as(boss)
     show(page)
-    page.evaluate(AXE.read_text(encoding="utf-8"))
-    result = page.evaluate("axe.run('.desk', {resultTypes: ['violations']})")
-
-    found = [
-        (one["id"], one["help"], [node["html"][:200] for node in one["nodes"]])
-        for one in result["violations"]
-        if one["impact"] in SERIOUS
-    ]
-    assert found == []
-    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert_nothing_serious(page)
