@@ -26,6 +26,7 @@ from hitl_approvals.stores.base import (
     ApprovalRequest,
     InterruptRecord,
     InterruptStore,
+    implements,
 )
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Asker:
             raise TypeError(
                 f"handler= must be a function; got a {type(handler).__name__}."
             )
-        if store is not None and not isinstance(store, InterruptStore):
+        if store is not None and not implements(store, InterruptStore):
             raise TypeError(
                 f"store= must be an interrupt store; a {type(store).__name__} lacks "
                 "some of save, load, take, delete, list, schema and their async twins."

@@ -46,6 +46,7 @@ from hitl_approvals.stores.base import (
     InterruptStore,
     RecordingStore,
     ReleasingStore,
+    implements,
 )
 from hitl_approvals.types import AlreadyResolved, Applied, Person
 
@@ -111,7 +112,7 @@ def resuming(
     assert ruling is not None  # noqa: S101  it was passed, or it is on record
     if agent is None:
         # Whoever drives the turn reports the outcome, where a store keeps outcomes.
-        if not isinstance(store, RecordingStore):
+        if not implements(store, RecordingStore):
             yield of_store(store, "delete", name)
         return Applied(
             interrupt_id=name,
@@ -176,7 +177,7 @@ def _settle(claim: Claim, run: Run, seed: Seed, execution: Execution) -> Steps[N
         return
     interrupt_id = claim.taken.interrupt_id
     try:
-        if not isinstance(claim.store, RecordingStore):
+        if not implements(claim.store, RecordingStore):
             yield of_store(claim.store, "delete", interrupt_id)
         elif not isinstance(seed.decision, Reject):
             status, outcome = _outcome(run, seed)
@@ -191,10 +192,10 @@ def _release(claim: Claim) -> Steps[None]:
 
     In a store that can do neither it stays visible as taken.
     """
-    if isinstance(claim.store, ReleasingStore):
+    if implements(claim.store, ReleasingStore):
         interrupt_id = claim.taken.interrupt_id
         yield of_store(claim.store, "release", interrupt_id, key=claim.key)
-    elif isinstance(claim.store, RecordingStore):
+    elif implements(claim.store, RecordingStore):
         error = "The agent failed before it asked for this call again."
         yield claim.reported("failed", {"error": error})
 
@@ -212,13 +213,13 @@ def _outcome(run: Run, seed: Seed) -> tuple[str, Any]:
 def _parsed(
     decision: Decision | Mapping[str, Any] | None, store: InterruptStore
 ) -> Decision | None:
-    if not isinstance(store, InterruptStore):
+    if not implements(store, InterruptStore):
         raise TypeError(
             f"store= must be an interrupt store; got a {type(store).__name__}."
         )
     if decision is not None:
         return parse_decision(decision)
-    if isinstance(store, RecordingStore):
+    if implements(store, RecordingStore):
         return None
     raise TypeError(
         "None stands for the decision that the store has on record, and a "
@@ -283,7 +284,7 @@ def _decide(
         # A caller that died between deciding and claiming comes again.
         return _same(record.decision, parsed)
     _require_fitting(parsed, record.request)
-    if isinstance(store, RecordingStore):
+    if implements(store, RecordingStore):
         try:
             yield of_store(store, "decide", record.interrupt_id, parsed, by=by, via=via)
         except (InterruptNotFound, TransitionNotAllowed):

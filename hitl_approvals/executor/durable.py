@@ -12,6 +12,7 @@ from hitl_approvals.executor.outcome import NO_VALUE, ExecutionResult
 from hitl_approvals.executor.plain import PlainExecution
 from hitl_approvals.graphs import Graph, NodeFunction
 from hitl_approvals.registry import Tool, agent
+from hitl_approvals.stores.base import implements
 from hitl_approvals.stores.checkpoints import Checkpoint, CheckpointStore
 from hitl_approvals.stores.django_checkpoints import DjangoCheckpointStore
 from hitl_approvals.types import Person
@@ -209,7 +210,7 @@ def _require_store(store: Any, tools: Iterable[Any]) -> None:
     Raises:
         HitlConfigurationError: The text says what to do instead.
     """
-    if isinstance(store, type) or not isinstance(store, CheckpointStore):
+    if isinstance(store, type) or not implements(store, CheckpointStore):
         raise HitlConfigurationError(
             f"store={store!r} is no checkpoint store: it needs the methods save, load, "
             "load_by_id, list and delete, as in MemoryCheckpointStore()."

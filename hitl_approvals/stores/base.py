@@ -165,6 +165,15 @@ Records: TypeAlias = list[InterruptRecord]
 # By name, because the stores have a method that is called `list`.
 
 
+def implements(store: object, protocol: type) -> bool:
+    """Tell whether a store has every verb of a protocol, passed on or its own.
+
+    Since Python 3.12 `isinstance` does not see what `__getattr__` passes on.
+    """
+    verbs = [name for name in dir(protocol) if not name.startswith("_")]
+    return all(callable(getattr(store, name, None)) for name in verbs)
+
+
 def conflict(interrupt_id: str) -> InterruptConflict:
     """Return the refusal of a second request under an id that is in use."""
     return InterruptConflict(
