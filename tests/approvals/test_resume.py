@@ -28,6 +28,7 @@ from hitl_approvals import (
     resume,
 )
 from hitl_approvals.exceptions import DecisionNotAllowed, PayloadRejected
+from hitl_approvals.stores.base import implements
 from tests.approvals.test_gate import wire
 from tests.workspace import ROOT
 
@@ -735,7 +736,7 @@ def test_a_store_of_ones_own_without_release_keeps_the_claim_visible():
             return getattr(self._inner, name)
 
     store = Plain()
-    assert isinstance(store, InterruptStore)
+    assert implements(store, InterruptStore)
     bank = Bank(store)
 
     def agent(prompt):

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from hitl_approvals import Turn, agent, run_turn, services, start_turn
-from hitl_approvals.models import AgentTurn, DbNow, PendingInterrupt, TurnStep
+from hitl_approvals.models import (
+    AgentTurn,
+    DbNow,
+    PendingInterrupt,
+    TurnStep,
+    db_now_plus,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DONE: list[str] = []
@@ -64,7 +71,7 @@ def test_a_crash_in_it_is_shown_to_a_person_and_never_repeated_in_silence() -> N
     with pytest.raises(Crash):
         start_turn("once", "go", run=True)
     turn = AgentTurn.objects.get()
-    AgentTurn.objects.update(lease_until=DbNow())
+    AgentTurn.objects.update(lease_until=db_now_plus(-timedelta(seconds=1)))
 
     services.sweep()
     AgentTurn.objects.update(next_run_at=DbNow())
