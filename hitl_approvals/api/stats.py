@@ -10,8 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from hitl_approvals.api.errors import BadRequest
-from hitl_approvals.api.views import ApprovalsViewSet
-from hitl_approvals.api.viewsets import person
+from hitl_approvals.api.views import ApprovalsViewSet, person
 from hitl_approvals.figures.counting import CAP
 from hitl_approvals.figures.decided import KINDS, Shares
 from hitl_approvals.figures.report import AGES, DEFAULT_PERIOD, PERIODS, Report, report

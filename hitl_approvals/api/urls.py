@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from rest_framework.routers import SimpleRouter
 
+from hitl_approvals.api.interrupts import InterruptViewSet
 from hitl_approvals.api.links import APP_NAME
 from hitl_approvals.api.stats import StatsViewSet
-from hitl_approvals.api.viewsets import InterruptViewSet, TurnViewSet
+from hitl_approvals.api.turns import TurnViewSet
 
 app_name = APP_NAME
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 from django.apps import apps
@@ -26,8 +26,12 @@ from rest_framework.viewsets import GenericViewSet
 from hitl_approvals.api import errors
 from hitl_approvals.api.parsers import BodyRequest, StrictJSONParser
 from hitl_approvals.api.renderers import ExactJSONRenderer
+from hitl_approvals.types import Person
 
 M = TypeVar("M", bound=Model)
+
+REPLAYED = "Idempotency-Replayed"
+"""Header of an answer that was stored when the same request came before."""
 
 _SANE_ID = re.compile(r"[A-Za-z0-9._:+/=@-]{1,128}")
 
@@ -114,3 +118,8 @@ def request_id(request: Request) -> str:
     """Return the id that came with a request if it is a sane one, else a new one."""
     given = request.headers.get("X-Request-ID", "")
     return given if _SANE_ID.fullmatch(given) else uuid4().hex
+
+
+def person(request: Request) -> Person:
+    """Return who is asking; `IsAuthenticated` has let nobody else through."""
+    return cast("Person", request.user)

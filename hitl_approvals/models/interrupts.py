@@ -34,7 +34,10 @@ class PendingInterrupt(models.Model):
     client = models.ForeignKey(
         AgentClient, on_delete=models.PROTECT, null=True, related_name="interrupts"
     )
-    client_ref = models.CharField(max_length=255, default="", blank=True)
+    client_ref = models.CharField(max_length=500, default="", blank=True)
+    """The remote agent's own name for the request."""
+    submission = models.TextField(default="", blank=True, editable=False)
+    """A remote agent's request to the letter, as it came; columns lose spellings."""
     kind = models.CharField(_("kind"), max_length=16, choices=InterruptKind.choices)
     dedupe_key = models.CharField(max_length=64, unique=True, editable=False)
     call_key = models.CharField(max_length=64, default="", editable=False)

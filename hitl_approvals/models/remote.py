@@ -17,6 +17,14 @@ class AgentClient(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     name = models.CharField(_("name"), max_length=100, unique=True)
     token_digest = models.CharField(max_length=64, unique=True, editable=False)
+    """SHA-256 of the token; whoever reads the table cannot call with it."""
+    token_hint = models.CharField(_("token"), max_length=16, default="", editable=False)
+    """How the token begins, for people who have to tell two apart."""
+    previous_digest = models.CharField(
+        max_length=64, unique=True, null=True, editable=False
+    )
+    """SHA-256 of the token before this one, which is good until `previous_until`."""
+    previous_until = models.DateTimeField(null=True, editable=False)
     queue = models.ForeignKey(
         ReviewQueue,
         on_delete=models.PROTECT,
@@ -24,7 +32,7 @@ class AgentClient(models.Model):
         related_name="+",
         verbose_name=_("queue"),
     )
-    limits = CanonicalJSONField(_("limits"), default=dict)
+    limits = CanonicalJSONField(_("limits"), default=dict, blank=True)
     created_at = models.DateTimeField(_("created"), db_default=DbNow(), editable=False)
     revoked_at = models.DateTimeField(_("revoked"), null=True, blank=True)
 
@@ -41,9 +49,14 @@ class Delivery(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     channel = models.CharField(_("channel"), max_length=64)
+    """Where it goes: `webhook:<name of the endpoint>`."""
     event_type = models.CharField(_("event"), max_length=64)
+    event_id = models.UUIDField(null=True)
+    """The audit event that it tells of; one channel is told of it once."""
     subject_id = models.UUIDField()
+    """The interrupt or turn."""
     body = CanonicalJSONField(_("body"))
+    """What is sent, frozen with the change; its canonical text is signed."""
     status = models.CharField(
         _("status"),
         max_length=16,
@@ -54,19 +67,33 @@ class Delivery(models.Model):
         ],
         default="owed",
     )
-    attempts = models.PositiveIntegerField(default=0)
-    next_attempt_at = models.DateTimeField(null=True)
-    last_error = models.TextField(default="", blank=True)
+    attempts = models.PositiveIntegerField(_("attempts"), default=0)
+    next_attempt_at = models.DateTimeField(_("next attempt"), null=True)
+    give_up_at = models.DateTimeField(_("given up"), null=True)
+    """No attempt begins after this."""
+    lease_token = models.CharField(max_length=64, default="", editable=False)
+    """Names the attempt that is under way; only that one may record what came of it."""
+    last_status = models.PositiveSmallIntegerField(_("last answer"), null=True)
+    """HTTP status of the last answer; NULL where none came."""
+    last_error = models.TextField(_("last error"), default="", blank=True)
     created_at = models.DateTimeField(_("created"), db_default=DbNow(), editable=False)
-    delivered_at = models.DateTimeField(null=True)
+    delivered_at = models.DateTimeField(_("delivered"), null=True)
 
     class Meta:
         verbose_name = _("delivery")
         verbose_name_plural = _("deliveries")
+        default_permissions = ("view", "change")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["channel", "event_id"], name="hitl_delivery_once_uniq"
+            ),
+        ]
         indexes = [
             models.Index(
                 fields=["status", "next_attempt_at"], name="hitl_delivery_due_idx"
             ),
+            models.Index(fields=["subject_id"], name="hitl_delivery_subject_idx"),
+            models.Index(fields=["created_at", "id"], name="hitl_delivery_list_idx"),
         ]
 
     def __str__(self) -> str:

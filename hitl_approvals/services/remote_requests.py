@@ -25,7 +25,7 @@ OFFERED: dict[str, tuple[str, ...]] = {
 }
 """What may be decided of each kind, and is unless the request offers less."""
 _LENGTHS = {
-    "ref": 255,
+    "ref": 500,
     "tool_name": 128,
     "tool_call_id": 255,
     "agent": 100,

@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 from rest_framework.throttling import SimpleRateThrottle
 
 from hitl_approvals import exceptions as ours
-from hitl_approvals.api import errors, viewsets
+from hitl_approvals.api import errors, interrupts
 from tests.api import scenes
 
 SHAPE = {"code", "detail", "interrupt"}
@@ -50,7 +50,7 @@ def test_a_fault_of_the_server_is_no_answer_to_the_client(reviewer, monkeypatch)
     def broken(*args: object, **kwargs: object) -> None:
         raise ours.UnsafeContext
 
-    monkeypatch.setattr(viewsets.services, "decide", broken)
+    monkeypatch.setattr(interrupts.services, "decide", broken)
     row = scenes.pending()
 
     with pytest.raises(ours.UnsafeContext):
@@ -61,7 +61,7 @@ def test_a_type_error_further_in_is_a_fault_of_the_server(reviewer, monkeypatch)
     def broken(*args: object, **kwargs: object) -> None:
         raise TypeError("a bug")
 
-    monkeypatch.setattr(viewsets.services, "decide", broken)
+    monkeypatch.setattr(interrupts.services, "decide", broken)
     row = scenes.pending()
 
     with pytest.raises(TypeError):
@@ -88,7 +88,7 @@ def test_errors_of_the_frameworks_get_the_same_shape(
     def broken(*args: object) -> None:
         raise error
 
-    monkeypatch.setattr(viewsets.selectors, "interrupt_get", broken)
+    monkeypatch.setattr(interrupts.selectors, "interrupt_get", broken)
     row = scenes.pending()
 
     response = reviewer.get(scenes.url(row))
@@ -139,7 +139,7 @@ def test_a_site_may_slow_its_callers_down(reviewer, monkeypatch):
         def get_cache_key(self, request: object, view: object) -> str:
             return "api-throttle-test"
 
-    monkeypatch.setattr(viewsets.InterruptViewSet, "throttle_classes", [OneADay])
+    monkeypatch.setattr(interrupts.InterruptViewSet, "throttle_classes", [OneADay])
     try:
         reviewer.get(scenes.LIST)
         response = reviewer.get(scenes.LIST)

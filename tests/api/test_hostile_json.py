@@ -11,8 +11,8 @@ from django.core.handlers.asgi import ASGIRequest
 from rest_framework.test import force_authenticate
 
 from hitl_approvals import run_turn
+from hitl_approvals.api.interrupts import InterruptViewSet
 from hitl_approvals.api.parsers import SLACK_BYTES
-from hitl_approvals.api.viewsets import InterruptViewSet
 from tests.api import agents_for_api, scenes
 
 DEEP = b'{"args":' + b"[" * 100_000 + b"]" * 100_000 + b"}"

@@ -1,46 +1,38 @@
-"""The endpoints: each reads a request, calls one service and shows the row."""
+"""Interrupts over REST: each endpoint reads a request, calls one service, shows the row."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django_filters.rest_framework import DjangoFilterBackend
-from rest_framework import status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from hitl_approvals import canonical, engine, permissions, selectors, services
+from hitl_approvals import permissions, selectors, services
 from hitl_approvals.api import bodies, bulk, redaction
 from hitl_approvals.api.errors import BadRequest
 from hitl_approvals.api.filters import InterruptFilter
 from hitl_approvals.api.pagination import RequestedAtPagination
-from hitl_approvals.api.serializers import (
-    InterruptListSerializer,
-    InterruptSerializer,
-    TurnSerializer,
-)
-from hitl_approvals.api.views import ApprovalsViewSet
+from hitl_approvals.api.serializers import InterruptListSerializer, InterruptSerializer
+from hitl_approvals.api.views import REPLAYED, ApprovalsViewSet, person
 from hitl_approvals.decisions import Decision, Edit
 from hitl_approvals.enums import DecisionType, Door
 from hitl_approvals.exceptions import (
     HitlApprovalsError,
     InterruptNotFound,
     PayloadRejected,
-    ReviewerNotAllowed,
 )
 from hitl_approvals.figures.scope import Scope
-from hitl_approvals.models import AgentTurn, PendingInterrupt
+from hitl_approvals.models import PendingInterrupt
 from hitl_approvals.services.claims import assign_by_name
-from hitl_approvals.services.forking import fork_or_find
 from hitl_approvals.services.transactions import alias
 from hitl_approvals.types import Person
 
-REPLAYED = "Idempotency-Replayed"
 NOT_IN_LISTS = (
     "args_schema",
     "context",
@@ -188,91 +180,6 @@ class InterruptViewSet(ApprovalsViewSet[PendingInterrupt]):
         return InterruptListSerializer(row, context=context).data
 
 
-class TurnViewSet(ApprovalsViewSet[AgentTurn]):
-    """Turns of agents: to be started and read."""
-
-    serializer_class = TurnSerializer
-
-    def get_queryset(self) -> QuerySet[AgentTurn]:
-        """Return what this person may see."""
-        return permissions.turns_visible_to(person(self.request))
-
-    def create(self, request: Request, **kwargs: Any) -> Response:
-        """Start a turn; a worker performs it."""
-        by = person(request)
-        if not by.has_perm(permissions.START_TURN):
-            raise ReviewerNotAllowed("You need the right to add agent turns.")
-        asked = bodies.read_start(request)
-        started = engine.start_turn(
-            asked.agent,
-            asked.input,
-            thread_id=asked.thread_id,
-            key=None if asked.key is None else _own(by, asked.key),
-            requested_by=by,
-            execute_options=asked.execute_options,
-        )
-        # Read anew: the database filled in times, and a worker may have it already.
-        turn = AgentTurn.objects.using(alias()).get(pk=started.pk)
-        shown = self.get_serializer(turn).data
-        return Response(
-            shown, status=status.HTTP_202_ACCEPTED, headers={"Location": shown["url"]}
-        )
-
-    def retrieve(self, request: Request, pk: str, **kwargs: Any) -> Response:
-        """Show one turn."""
-        turn = selectors.turn_get(pk, person(request))
-        return Response(self.get_serializer(turn).data)
-
-    @action(detail=True, methods=["post"])
-    def cancel(self, request: Request, pk: str, **kwargs: Any) -> Response:
-        """End an open turn and withdraw what waits."""
-        by, reason = person(request), bodies.read_reason(request)
-        turn = services.cancel(pk, by=by, via=Door.API, reason=reason)
-        return Response(self.get_serializer(turn).data)
-
-    @action(detail=True, methods=["post"])
-    def retry(self, request: Request, pk: str, **kwargs: Any) -> Response:
-        """Give a stopped turn fresh attempts."""
-        bodies.read_nothing(request)
-        turn = services.retry(pk, by=person(request), via=Door.API)
-        return Response(self.get_serializer(turn).data)
-
-    @action(detail=True, methods=["post"])
-    def restart(self, request: Request, pk: str, **kwargs: Any) -> Response:
-        """Run a stopped turn from its beginning."""
-        changed = bodies.read_restart(request)
-        by = person(request)
-        turn = services.restart(pk, by=by, via=Door.API, **changed)
-        return Response(self.get_serializer(turn).data)
-
-    @action(detail=True, methods=["post"])
-    def fork(self, request: Request, pk: str, **kwargs: Any) -> Response:
-        """Start a new turn from a recorded point of this one."""
-        by, asked = person(request), bodies.read_fork(request)
-        turn, made = fork_or_find(
-            pk,
-            at=asked.at,
-            by=by,
-            via=Door.API,
-            thread_id=asked.thread_id,
-            key=None if asked.key is None else _own(by, asked.key),
-        )
-        shown = self.get_serializer(turn).data
-        return Response(
-            shown,
-            status=status.HTTP_201_CREATED if made else status.HTTP_200_OK,
-            headers={
-                "Location": shown["url"],
-                REPLAYED: "false" if made else "true",
-            },
-        )
-
-
-def person(request: Request) -> Person:
-    """Return who is asking; `IsAuthenticated` has let nobody else through."""
-    return cast("Person", request.user)
-
-
 def _record(
     pk: str, asked: bodies.DecisionRequest, by: Person
 ) -> tuple[PendingInterrupt, bool]:
@@ -322,8 +229,3 @@ def _meant(decision: Decision, pk: str, by: Person) -> tuple[Decision, list[str]
         raise InterruptNotFound
     args, kept = redaction.keep_hidden(row, decision.args)
     return Edit(args, decision.reason), kept
-
-
-def _own(by: Person, key: str) -> str:
-    """Return a start key that no other person's key can be the same as."""
-    return canonical.key_digest("api", str(by.pk), key)

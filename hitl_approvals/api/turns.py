@@ -1,0 +1,107 @@
+"""Turns over REST: each endpoint reads a request, calls one service, shows the turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from rest_framework import status
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from hitl_approvals import canonical, engine, permissions, selectors, services
+from hitl_approvals.api import bodies
+from hitl_approvals.api.serializers import TurnSerializer
+from hitl_approvals.api.views import REPLAYED, ApprovalsViewSet, person
+from hitl_approvals.enums import Door
+from hitl_approvals.exceptions import ReviewerNotAllowed
+from hitl_approvals.models import AgentTurn
+from hitl_approvals.services.forking import fork_or_find
+from hitl_approvals.services.transactions import alias
+from hitl_approvals.types import Person
+
+
+class TurnViewSet(ApprovalsViewSet[AgentTurn]):
+    """Turns of agents: to be started and read."""
+
+    serializer_class = TurnSerializer
+
+    def get_queryset(self) -> QuerySet[AgentTurn]:
+        """Return what this person may see."""
+        return permissions.turns_visible_to(person(self.request))
+
+    def create(self, request: Request, **kwargs: Any) -> Response:
+        """Start a turn; a worker performs it."""
+        by = person(request)
+        if not by.has_perm(permissions.START_TURN):
+            raise ReviewerNotAllowed("You need the right to add agent turns.")
+        asked = bodies.read_start(request)
+        started = engine.start_turn(
+            asked.agent,
+            asked.input,
+            thread_id=asked.thread_id,
+            key=None if asked.key is None else _own(by, asked.key),
+            requested_by=by,
+            execute_options=asked.execute_options,
+        )
+        # Read anew: the database filled in times, and a worker may have it already.
+        turn = AgentTurn.objects.using(alias()).get(pk=started.pk)
+        shown = self.get_serializer(turn).data
+        return Response(
+            shown, status=status.HTTP_202_ACCEPTED, headers={"Location": shown["url"]}
+        )
+
+    def retrieve(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Show one turn."""
+        turn = selectors.turn_get(pk, person(request))
+        return Response(self.get_serializer(turn).data)
+
+    @action(detail=True, methods=["post"])
+    def cancel(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """End an open turn and withdraw what waits."""
+        by, reason = person(request), bodies.read_reason(request)
+        turn = services.cancel(pk, by=by, via=Door.API, reason=reason)
+        return Response(self.get_serializer(turn).data)
+
+    @action(detail=True, methods=["post"])
+    def retry(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Give a stopped turn fresh attempts."""
+        bodies.read_nothing(request)
+        turn = services.retry(pk, by=person(request), via=Door.API)
+        return Response(self.get_serializer(turn).data)
+
+    @action(detail=True, methods=["post"])
+    def restart(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Run a stopped turn from its beginning."""
+        changed = bodies.read_restart(request)
+        by = person(request)
+        turn = services.restart(pk, by=by, via=Door.API, **changed)
+        return Response(self.get_serializer(turn).data)
+
+    @action(detail=True, methods=["post"])
+    def fork(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Start a new turn from a recorded point of this one."""
+        by, asked = person(request), bodies.read_fork(request)
+        turn, made = fork_or_find(
+            pk,
+            at=asked.at,
+            by=by,
+            via=Door.API,
+            thread_id=asked.thread_id,
+            key=None if asked.key is None else _own(by, asked.key),
+        )
+        shown = self.get_serializer(turn).data
+        return Response(
+            shown,
+            status=status.HTTP_201_CREATED if made else status.HTTP_200_OK,
+            headers={
+                "Location": shown["url"],
+                REPLAYED: "false" if made else "true",
+            },
+        )
+
+
+def _own(by: Person, key: str) -> str:
+    """Return a start key that no other person's key can be the same as."""
+    return canonical.key_digest("api", str(by.pk), key)
