@@ -240,7 +240,12 @@ class PendingInterrupt(models.Model):
             ),
             models.Index(fields=["requested_at", "id"], name="hitl_int_requested_idx"),
             models.Index(fields=["status", "expires_at"], name="hitl_int_expiry_idx"),
-            models.Index(fields=["status", "execute_by"], name="hitl_int_lapse_idx"),
+            # What was fetched is `decided` too and must not be read over and over again.
+            models.Index(
+                fields=["status", "consumed_at", "execute_by"],
+                name="hitl_int_lapse_idx",
+            ),
+            models.Index(fields=["status", "outcome_due"], name="hitl_int_outcome_idx"),
             models.Index(fields=["tool_name", "status"], name="hitl_int_tool_idx"),
             models.Index(fields=["assignee", "status"], name="hitl_int_assignee_idx"),
             # A search finds a thread by its beginning; PostgreSQL asks for the class.

@@ -157,6 +157,8 @@ def _lapse() -> int:
         rows.interrupts()
         .filter(
             status=InterruptStatus.DECIDED,
+            # Never set in a turn; the index of these begins with it.
+            consumed_at__isnull=True,
             execute_by__lte=DbNow(),
             turn__status=TurnStatus.READY,
         )
