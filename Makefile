@@ -12,10 +12,10 @@ PIP := $(PY) -m pip --disable-pip-version-check
 RUNTIME := $(VENV)/.runtime
 DEVELOPMENT := $(VENV)/.development
 TEST_SETTINGS := DJANGO_SETTINGS_MODULE=tests.settings.sqlite
-SUITES := browser chaos crash engines mariadb
+SUITES := browser chaos crash engines mariadb schema
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test coverage model lint format types imports migrations-check messages docs \
+.PHONY: help install demo test coverage model lint format types imports migrations-check messages schema docs \
 	test-matrix races crash chaos bench-cycle bench-queue clean $(SUITES:%=test-%)
 
 help: ## Say what can be made
@@ -57,6 +57,9 @@ messages: $(DEVELOPMENT) ## Gather what is to be translated, and compile what is
 	cd hitl_approvals && ../$(VENV)/bin/django-admin makemessages -l de --no-wrap --no-location --no-obsolete
 	cd hitl_approvals && ../$(VENV)/bin/django-admin compilemessages -l de
 
+schema: $(DEVELOPMENT) ## Write the OpenAPI document that the docs link to
+	$(PY) -m scripts.schema
+
 docs: $(DEVELOPMENT) ## Build the documentation
 	$(PY) -m sphinx --fail-on-warning --keep-going --nitpicky -b html docs docs/_build/html
 
@@ -65,6 +68,7 @@ test-chaos: ## Take servers away while work is under way
 test-crash: ## Kill worker processes at every failpoint
 test-engines: ## Run what needs other agent frameworks or workflow engines
 test-mariadb: ## Run the suite on MariaDB
+test-schema: ## Ask the API everything that its OpenAPI document allows
 $(SUITES:%=test-%): $(DEVELOPMENT)
 	$(PY) -m scripts.test --suite $(@:test-%=%) $(ARGS)
 
