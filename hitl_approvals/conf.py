@@ -24,7 +24,9 @@ DEFAULTS: dict[str, Any] = {
     "EXPIRES_IN": None,
     "EXECUTE_WITHIN": 86_400,
     "OUTCOME_WITHIN": 3600,
+    "CLIENT_LIMITS": {},
     "CLAIM_FOR": 900,
+    "IDEMPOTENCY_KEPT": 604_800,
     "REJECT_REASONS": [],
     "TIMEOUT": 60,
     "DEADLINE_MARGIN": 5,
@@ -36,6 +38,13 @@ DEFAULTS: dict[str, Any] = {
     "CELERY_QUEUE": None,
 }
 """Every key that the dict may hold, with its default."""
+
+CLIENT_LIMITS: dict[str, int | None] = {
+    "open": 1000,
+    "per_minute": 600,
+    "waiting": 100,
+}
+"""What `CLIENT_LIMITS` says where the site's own does not."""
 
 
 class HitlSettings:
@@ -117,9 +126,19 @@ class HitlSettings:
         return self._seconds("OUTCOME_WITHIN")
 
     @property
+    def client_limits(self) -> dict[str, int | None]:
+        """How much an agent client may ask for, unless its own limits say otherwise."""
+        return {**CLIENT_LIMITS, **(self._get("CLIENT_LIMITS") or {})}
+
+    @property
     def claim_for(self) -> timedelta:
         """How long a claim holds, unless whoever claims says otherwise."""
         return self._seconds("CLAIM_FOR")
+
+    @property
+    def idempotency_kept(self) -> timedelta:
+        """How long the answer to a request that carried an idempotency key is kept."""
+        return self._seconds("IDEMPOTENCY_KEPT")
 
     @property
     def reject_reasons(self) -> list[str]:
