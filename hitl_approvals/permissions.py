@@ -287,6 +287,26 @@ def turns_visible_to(user: Person) -> QuerySet[AgentTurn]:
     return AgentTurn.objects.filter(requested_by=user.pk)
 
 
+def may_administer(user: Person) -> bool:
+    """Tell whether a person may set up clients and send what was not delivered."""
+    return user.is_active and user.has_perm(ADMINISTER)
+
+
+def why_not_administer() -> str:
+    """Return the sentence that names the missing right to administer."""
+    return _("You need the right “Can administer turns and queues”.")
+
+
+def require_administer(user: Person | None) -> None:
+    """Raise unless `user` may administer; None is trusted code, which no door passes.
+
+    Raises:
+        ReviewerNotAllowed: The right is missing.
+    """
+    if user is not None and not may_administer(user):
+        raise ReviewerNotAllowed(why_not_administer())
+
+
 def require_fork(user: Person | None, turn: AgentTurn) -> None:
     """Raise unless `user` may fork this turn: whoever started it may not by that alone.
 
@@ -296,11 +316,11 @@ def require_fork(user: Person | None, turn: AgentTurn) -> None:
         TurnNotFound: The person may not even see it.
         ReviewerNotAllowed: The right is missing.
     """
-    if user is None or (user.is_active and user.has_perm(ADMINISTER)):
+    if user is None or may_administer(user):
         return
     if not turns_visible_to(user).filter(pk=turn.pk).exists():
         raise TurnNotFound
-    raise ReviewerNotAllowed(_("You need the right “Can administer turns and queues”."))
+    raise ReviewerNotAllowed(why_not_administer())
 
 
 def require_administer_turn(user: Person | None, turn: AgentTurn) -> None:
@@ -312,10 +332,8 @@ def require_administer_turn(user: Person | None, turn: AgentTurn) -> None:
     """
     if user is None:
         return
-    if user.is_active and (
-        user.has_perm(ADMINISTER) or turn.requested_by_id == user.pk
-    ):
+    if may_administer(user) or (user.is_active and turn.requested_by_id == user.pk):
         return
     if not turns_visible_to(user).filter(pk=turn.pk).exists():
         raise TurnNotFound
-    raise ReviewerNotAllowed(_("You need the right “Can administer turns and queues”."))
+    raise ReviewerNotAllowed(why_not_administer())
