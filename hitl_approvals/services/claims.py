@@ -26,7 +26,8 @@ from hitl_approvals.models import DbNow, InterruptEvent, PendingInterrupt
 from hitl_approvals.services import rows
 from hitl_approvals.services.events import actor_of, head, interrupt_event
 from hitl_approvals.services.reading import read
-from hitl_approvals.services.transactions import alias, run_atomic
+from hitl_approvals.services.recording import record_event
+from hitl_approvals.services.transactions import run_atomic
 from hitl_approvals.types import Person
 
 MAX_MINUTES = 24 * 60
@@ -264,7 +265,7 @@ def append_aside(
             .update(**changes, **head(event))
         )
         if moved:
-            event.save(using=alias(), force_insert=True)
+            record_event(event)
         return bool(moved)
 
     return run_atomic(work, durable=durable)

@@ -39,7 +39,8 @@ from hitl_approvals.services.events import (
     turn_event,
 )
 from hitl_approvals.services.hints import wake
-from hitl_approvals.services.transactions import alias, run_atomic
+from hitl_approvals.services.recording import record_event, record_events
+from hitl_approvals.services.transactions import run_atomic
 from hitl_approvals.types import ActorInfo, Person
 
 
@@ -110,7 +111,7 @@ def cancel(
             actor=actor,
             outcome=OutcomeStatus.WITHDRAWN,
         )
-        rows.events().bulk_create([*written, event])
+        record_events([*written, event])
         threads.unblock_oldest(turn.thread_key)
 
     try:
@@ -247,7 +248,7 @@ def _go_on(
             **changes,
             **head(event),
         )
-        rows.events().bulk_create([*written, event])
+        record_events([*written, event])
 
     run_atomic(work)
     wake(turn.pk)
@@ -329,7 +330,7 @@ def re_review(
                 "Only a decision that nothing was run for can be taken back.",
                 interrupt_id=str(row.pk),
             )
-        event.save(using=alias(), force_insert=True)
+        record_event(event)
 
     run_atomic(work)
     return rows.interrupts().get(pk=row.pk)

@@ -41,6 +41,7 @@ from hitl_approvals.services.claims import (
 from hitl_approvals.services.events import SYSTEM, actor_of, head, interrupt_event
 from hitl_approvals.services.hints import wake
 from hitl_approvals.services.reading import read
+from hitl_approvals.services.recording import record_event
 from hitl_approvals.services.transactions import run_atomic
 from hitl_approvals.services.verdicts import Verdict, time_to_start, translate
 from hitl_approvals.types import ActorInfo, DecisionReceipt, Person
@@ -197,7 +198,7 @@ def _apply(
         if turn_id is not None:
             _count_down(turn_id)
         _decide_row(row, verdict, actor, extra, still, event, limit if runs else None)
-        event.save(using=rows.events().db, force_insert=True)
+        record_event(event)
         failpoints.reach("decide.before_commit")
 
     run_atomic(work)

@@ -19,6 +19,7 @@ from hitl_approvals.models.turns import FINAL
 from hitl_approvals.registry import registry
 from hitl_approvals.services import queues, rows
 from hitl_approvals.services.events import SYSTEM, head, interrupt_event
+from hitl_approvals.services.recording import record_event
 from hitl_approvals.services.requests import dedupe_key
 from hitl_approvals.services.transactions import alias, run_atomic
 
@@ -93,7 +94,7 @@ def _raise(step: Any) -> bool:
         )
         if not marked:
             raise _Moved
-        event.save(using=alias(), force_insert=True)
+        record_event(event)
         return True
 
     try:

@@ -32,6 +32,7 @@ from hitl_approvals.models import (
 from hitl_approvals.models.turns import FINAL
 from hitl_approvals.services import rows
 from hitl_approvals.services.events import SYSTEM, head, interrupt_event
+from hitl_approvals.services.recording import record_event, record_events
 from hitl_approvals.services.run import (
     Run,
     fenced,
@@ -39,7 +40,7 @@ from hitl_approvals.services.run import (
     flushed,
     resolve,
 )
-from hitl_approvals.services.transactions import alias, run_atomic
+from hitl_approvals.services.transactions import run_atomic
 
 
 class ApprovalLapsed(Exception):
@@ -160,7 +161,7 @@ def start(run: Run, step: TurnStep, *, timeout: timedelta) -> None:
         else:
             step.hard_deadline = deadline
             written = flush(run, step)
-        rows.events().bulk_create(written)
+        record_events(written)
         failpoints.reach("gate.before_commit")
 
     try:
@@ -214,7 +215,7 @@ def record(
         if moved != 1:
             raise _Late
         if event is not None:
-            event.save(using=alias(), force_insert=True)
+            record_event(event)
         failpoints.reach("record.before_commit")
         return event
 
@@ -247,7 +248,7 @@ def adopt(run: Run, step: TurnStep) -> None:
         )
         if taken != 1:
             raise LeaseLost
-        rows.events().bulk_create(written)
+        record_events(written)
 
     run_atomic(work, durable=True)
     flushed(run)
@@ -291,7 +292,7 @@ def _late_result(run: Run, step: TurnStep, status: StepStatus) -> None:
         )
         if chained != 1:
             raise _Late
-        event.save(using=alias(), force_insert=True)
+        record_event(event)
 
     for _attempt in range(5):
         try:
@@ -342,7 +343,7 @@ def not_started(run: Run, step: TurnStep, error: str) -> None:
                 )
             )
             if moved:
-                event.save(using=alias(), force_insert=True)
+                record_event(event)
         own.update(status=StepStatus.NOT_STARTED, error=error)
 
     run_atomic(work, durable=True)
@@ -367,7 +368,7 @@ def record_clean_failure(
 
     def work() -> None:
         fenced(run)
-        rows.events().bulk_create(flush(run, step))
+        record_events(flush(run, step))
 
     run_atomic(work, durable=True)
     flushed(run, step)

@@ -28,7 +28,8 @@ from hitl_approvals.enums import (
 from hitl_approvals.models import AgentTurn, DbNow, TurnStep, db_now_plus
 from hitl_approvals.services import doubts, remote_failover, rows
 from hitl_approvals.services.events import SYSTEM, head, turn_event
-from hitl_approvals.services.transactions import alias, run_atomic
+from hitl_approvals.services.recording import record_event
+from hitl_approvals.services.transactions import run_atomic
 from hitl_approvals.services.turns import NOT_LEASED
 
 PAGE = 200
@@ -132,7 +133,7 @@ def _hold(turn_id: UUID, since: datetime) -> bool:
             )
         )
         if moved:
-            event.save(using=alias(), force_insert=True)
+            record_event(event)
         return bool(moved)
 
     return run_atomic(work)

@@ -37,6 +37,7 @@ from hitl_approvals.services.events import (
     turn_event,
 )
 from hitl_approvals.services.fork_points import Past, past_of
+from hitl_approvals.services.recording import record_events
 from hitl_approvals.services.reopening import NOTHING_DECIDED
 from hitl_approvals.services.requests import dedupe_key
 from hitl_approvals.services.transactions import run_atomic
@@ -238,7 +239,7 @@ class _Fork:
                 "The turn moved on just now; look at it again.",
                 turn_id=str(self.origin.pk),
             )
-        rows.events().bulk_create([told, first, *self.events])
+        record_events([told, first, *self.events])
         return rows.turns().get(pk=turn.pk), True
 
     def _first_event(self) -> InterruptEvent:

@@ -7,7 +7,7 @@ from typing import Any
 from hitl_approvals import failpoints
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.models import db_now_plus
-from hitl_approvals.services import rows
+from hitl_approvals.services.recording import record_events
 from hitl_approvals.services.run import Run, fenced, flush, flushed
 from hitl_approvals.services.transactions import run_atomic
 
@@ -25,7 +25,7 @@ def write(run: Run, **changes: Any) -> None:
 
     def work() -> None:
         fenced(run, lease_until=db_now_plus(hitl_settings.lease), **changes)
-        rows.events().bulk_create(flush(run))
+        record_events(flush(run))
         failpoints.reach("record.before_commit")
 
     run_atomic(work, durable=True)

@@ -7,6 +7,7 @@ from hitl_approvals.models import AgentTurn
 from hitl_approvals.services import queues, rows, starting
 from hitl_approvals.services.clock import DbClock
 from hitl_approvals.services.events import actor_of, interrupt_event
+from hitl_approvals.services.recording import record_event
 from hitl_approvals.services.requests import Request
 from hitl_approvals.services.run import Run
 from hitl_approvals.services.suspension import row_of
@@ -68,7 +69,7 @@ def begin(
         )
         row.events_head, row.events_count = event.hash, 1
         row.save(using=alias(), force_insert=True)
-        event.save(using=alias(), force_insert=True)
+        record_event(event)
         return rows.turns().get(pk=turn.pk)
 
     return run_atomic(work)

@@ -30,7 +30,8 @@ from hitl_approvals.services.claims import (
 from hitl_approvals.services.events import actor_of, head, interrupt_event
 from hitl_approvals.services.hints import wake
 from hitl_approvals.services.reading import read
-from hitl_approvals.services.transactions import alias, run_atomic
+from hitl_approvals.services.recording import record_event
+from hitl_approvals.services.transactions import run_atomic
 from hitl_approvals.services.verdicts import time_to_start
 from hitl_approvals.types import ActorInfo, Person
 
@@ -158,7 +159,7 @@ def _settle(
                 generation=row.generation,
                 status=StepStatus.UNKNOWN,
             ).update(status=StepStatus.SUCCEEDED, result=result, finished_at=DbNow())
-        event.save(using=alias(), force_insert=True)
+        record_event(event)
         failpoints.reach("settle.before_commit")
 
     run_atomic(work)

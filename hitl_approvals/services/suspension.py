@@ -26,6 +26,7 @@ from hitl_approvals.models import (
 )
 from hitl_approvals.services import queues, rows
 from hitl_approvals.services.events import SYSTEM, head, interrupt_event
+from hitl_approvals.services.recording import record_events
 from hitl_approvals.services.reopening import Reopening, lapse_row, reopen_row
 from hitl_approvals.services.requests import Request, dedupe_key
 from hitl_approvals.services.run import Run, fenced, flush, flushed, load
@@ -95,7 +96,7 @@ def suspend(
             ending.raise_new(requests, doubts)
             if ending.waiting:
                 fenced(run, undecided=len(ending.waiting), **closing)
-        rows.events().bulk_create(ending.events)
+        record_events(ending.events)
         failpoints.reach("suspend.before_commit")
 
     run_atomic(work, durable=True)

@@ -28,8 +28,9 @@ from hitl_approvals.enums import (
 from hitl_approvals.models import AgentTurn, DbNow, db_now_plus
 from hitl_approvals.services import decisions, doubts, marks, overdue, rows, threads
 from hitl_approvals.services.events import SYSTEM, head, turn_event
+from hitl_approvals.services.recording import record_event, record_events
 from hitl_approvals.services.reopening import lapse_row
-from hitl_approvals.services.transactions import alias, run_atomic
+from hitl_approvals.services.transactions import run_atomic
 from hitl_approvals.services.turns import NOT_LEASED, backoff
 
 logger = logging.getLogger("hitl_approvals")
@@ -127,7 +128,7 @@ def _revoke(turn: Any) -> bool:
             .update(last_error=error, fence=F("fence") + 1, **NOT_LEASED, **changes)
         )
         if moved and exhausted:
-            event.save(using=alias(), force_insert=True)
+            record_event(event)
         failpoints.reach("revoke.before_commit")
         return bool(moved)
 
@@ -195,7 +196,7 @@ def _lapse_turn(due: Any, turn_id: UUID) -> int:
         written = [lapse_row(row, row.db_now) for row in lapsed]
         if None in written:
             raise _Moved
-        rows.events().bulk_create([event for event in written if event is not None])
+        record_events([event for event in written if event is not None])
         return len(lapsed)
 
     try:
@@ -317,7 +318,7 @@ def _unclaimed(turn: Any) -> bool:
             .update(status=TurnStatus.NEEDS_ATTENTION, last_error=error, **head(event))
         )
         if moved:
-            event.save(using=alias(), force_insert=True)
+            record_event(event)
         return bool(moved)
 
     return run_atomic(work)

@@ -12,8 +12,8 @@ from hitl_approvals import failpoints
 from hitl_approvals.enums import OutcomeStatus, StepStatus
 from hitl_approvals.exceptions import LeaseLost
 from hitl_approvals.models import DbNow, InterruptEvent, TurnStep
-from hitl_approvals.services import rows
 from hitl_approvals.services.effects import may_start, note_resolved, why_not
+from hitl_approvals.services.recording import record_events
 from hitl_approvals.services.run import (
     Run,
     fenced,
@@ -73,7 +73,7 @@ def run_body(
         written = flush(run, step)
         if event is not None:
             written.append(event)
-        rows.events().bulk_create(written)
+        record_events(written)
         return event
 
     try:

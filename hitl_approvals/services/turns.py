@@ -23,6 +23,7 @@ from hitl_approvals.services import rows, threads
 from hitl_approvals.services.clock import DbClock
 from hitl_approvals.services.closing import cancel_leftovers
 from hitl_approvals.services.events import SYSTEM, head, turn_event
+from hitl_approvals.services.recording import record_events
 from hitl_approvals.services.run import Run, fenced, flush, flushed, load
 from hitl_approvals.services.transactions import run_atomic
 
@@ -142,7 +143,7 @@ def release(run: Run, error: str, *, not_before: datetime | None = None) -> Turn
             last_error=error,
             **NOT_LEASED,
         )
-        rows.events().bulk_create(flush(run))
+        record_events(flush(run))
         failpoints.reach("release.before_commit")
 
     run_atomic(work, durable=True)
@@ -167,7 +168,7 @@ def need_attention(run: Run, error: str) -> TurnStatus:
             **NOT_LEASED,
             **head(event),
         )
-        rows.events().bulk_create([*flush(run), event])
+        record_events([*flush(run), event])
 
     _write_with_event(
         run,
@@ -256,7 +257,7 @@ def _end(run: Run, status: TurnStatus, type_: EventType, **changes: Any) -> Turn
         ]
         # Read anew: a late result may have made a chain longer since the run began.
         written += cancel_leftovers(rows.interrupts().filter(pk__in=left), at=event.at)
-        rows.events().bulk_create([*written, event])
+        record_events([*written, event])
         threads.unblock_oldest(run.turn.thread_key)
         failpoints.reach("end.before_commit")
 
