@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +20,7 @@ from hitl_approvals.api import bodies, bulk, redaction
 from hitl_approvals.api.errors import BadRequest
 from hitl_approvals.api.filters import InterruptFilter
 from hitl_approvals.api.pagination import RequestedAtPagination
+from hitl_approvals.api.repeats import once_a_key
 from hitl_approvals.api.serializers import InterruptListSerializer, InterruptSerializer
 from hitl_approvals.api.views import REPLAYED, ApprovalsViewSet, person
 from hitl_approvals.decisions import Decision, Edit
@@ -96,47 +99,50 @@ class InterruptViewSet(ApprovalsViewSet[PendingInterrupt]):
     @action(detail=True, methods=["post"])
     def settle(self, request: Request, pk: str, **kwargs: Any) -> Response:
         """Say what became of a call whose fate is unknown."""
-        by = person(request)
         asked = bodies.read_settlement(request)
-        services.settle(
-            pk,
-            asked.answer,
-            by=by,
-            via=Door.API,
-            result=asked.result,
-            note=asked.note,
-            revision=asked.revision,
-        )
-        return self._as_it_is_now(pk, by)
+        found = {"result": asked.result, "note": asked.note}
+
+        def work() -> PendingInterrupt:
+            return services.settle(
+                pk,
+                asked.answer,
+                by=person(request),
+                via=Door.API,
+                revision=asked.revision,
+                **found,
+            )
+
+        body = {"answer": asked.answer, **found}
+        return self._once(request, "settle", pk, work, body)
 
     @action(detail=True, methods=["post"])
     def claim(self, request: Request, pk: str, **kwargs: Any) -> Response:
         """Take an open interrupt in hand for a while."""
         by, minutes = person(request), bodies.read_claim(request)
-        services.claim(pk, by=by, via=Door.API, minutes=minutes)
-        return self._as_it_is_now(pk, by)
+        work = partial(services.claim, pk, by=by, via=Door.API, minutes=minutes)
+        return self._once(request, "claim", pk, work, minutes)
 
     @action(detail=True, methods=["post"])
     def release(self, request: Request, pk: str, **kwargs: Any) -> Response:
         """Let go of an interrupt that one holds."""
         by, note = person(request), bodies.read_release(request)
-        services.release(pk, by=by, via=Door.API, note=note)
-        return self._as_it_is_now(pk, by)
+        work = partial(services.release, pk, by=by, via=Door.API, note=note)
+        return self._once(request, "release", pk, work, note)
 
     @action(detail=True, methods=["post"])
     def assign(self, request: Request, pk: str, **kwargs: Any) -> Response:
         """Give an open interrupt to somebody for a while."""
         by, name = person(request), bodies.read_assign(request)
-        assign_by_name(pk, name, by=by, via=Door.API)
-        return self._as_it_is_now(pk, by)
+        work = partial(assign_by_name, pk, name, by=by, via=Door.API)
+        return self._once(request, "assign", pk, work, name)
 
     @action(detail=True, methods=["post"], url_path="re-review")
     def re_review(self, request: Request, pk: str, **kwargs: Any) -> Response:
         """Take a decision back whose call the agent asks for differently now."""
         by = person(request)
         bodies.read_nothing(request)
-        services.re_review(pk, by=by, via=Door.API)
-        return self._as_it_is_now(pk, by)
+        work = partial(services.re_review, pk, by=by, via=Door.API)
+        return self._once(request, "re-review", pk, work)
 
     @action(detail=False, methods=["post"], url_path="decide", url_name="decide")
     def decide_many(self, request: Request, **kwargs: Any) -> Response:
@@ -166,11 +172,19 @@ class InterruptViewSet(ApprovalsViewSet[PendingInterrupt]):
             return bulk.refused(entry, error, shown)
         return bulk.done(entry, self._shown_short(row), replayed=replayed)
 
-    def _as_it_is_now(self, pk: str, by: Person) -> Response:
-        row = _fresh(pk, by)
+    def _once(
+        self,
+        request: Request,
+        verb: str,
+        pk: str,
+        work: Callable[[], object],
+        body: Any = None,
+    ) -> Response:
+        headers = once_a_key(request, verb, pk, work, body=body)
+        row = _fresh(pk, person(request))
         if row is None:
             raise InterruptNotFound
-        return Response(self._shown(row))
+        return Response(self._shown(row), headers=headers)
 
     def _shown(self, row: PendingInterrupt) -> Any:
         return InterruptSerializer(row, context=self.get_serializer_context()).data

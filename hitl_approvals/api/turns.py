@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django.db.models import QuerySet
@@ -12,6 +14,7 @@ from rest_framework.response import Response
 
 from hitl_approvals import canonical, engine, permissions, selectors, services
 from hitl_approvals.api import bodies
+from hitl_approvals.api.repeats import once_a_key
 from hitl_approvals.api.serializers import TurnSerializer
 from hitl_approvals.api.views import REPLAYED, ApprovalsViewSet, person
 from hitl_approvals.enums import Door
@@ -61,23 +64,22 @@ class TurnViewSet(ApprovalsViewSet[AgentTurn]):
     def cancel(self, request: Request, pk: str, **kwargs: Any) -> Response:
         """End an open turn and withdraw what waits."""
         by, reason = person(request), bodies.read_reason(request)
-        turn = services.cancel(pk, by=by, via=Door.API, reason=reason)
-        return Response(self.get_serializer(turn).data)
+        work = partial(services.cancel, pk, by=by, via=Door.API, reason=reason)
+        return self._once(request, "cancel", pk, work, {"reason": reason})
 
     @action(detail=True, methods=["post"])
     def retry(self, request: Request, pk: str, **kwargs: Any) -> Response:
         """Give a stopped turn fresh attempts."""
         bodies.read_nothing(request)
-        turn = services.retry(pk, by=person(request), via=Door.API)
-        return Response(self.get_serializer(turn).data)
+        work = partial(services.retry, pk, by=person(request), via=Door.API)
+        return self._once(request, "retry", pk, work)
 
     @action(detail=True, methods=["post"])
     def restart(self, request: Request, pk: str, **kwargs: Any) -> Response:
         """Run a stopped turn from its beginning."""
-        changed = bodies.read_restart(request)
-        by = person(request)
-        turn = services.restart(pk, by=by, via=Door.API, **changed)
-        return Response(self.get_serializer(turn).data)
+        by, changed = person(request), bodies.read_restart(request)
+        work = partial(services.restart, pk, by=by, via=Door.API, **changed)
+        return self._once(request, "restart", pk, work, changed)
 
     @action(detail=True, methods=["post"])
     def fork(self, request: Request, pk: str, **kwargs: Any) -> Response:
@@ -100,6 +102,19 @@ class TurnViewSet(ApprovalsViewSet[AgentTurn]):
                 REPLAYED: "false" if made else "true",
             },
         )
+
+    def _once(
+        self,
+        request: Request,
+        verb: str,
+        pk: str,
+        work: Callable[[], object],
+        body: Any = None,
+    ) -> Response:
+        headers = once_a_key(request, verb, pk, work, body=body)
+        # Whoever was allowed to do it is shown what came of it.
+        turn = AgentTurn.objects.using(alias()).get(pk=pk)
+        return Response(self.get_serializer(turn).data, headers=headers)
 
 
 def _own(by: Person, key: str) -> str:

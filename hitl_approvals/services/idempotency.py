@@ -55,7 +55,8 @@ def once(
         work()
         return False
     who = "" if by is None else str(by.pk)
-    scope = canonical.key_digest("once", verb, str(subject_id).lower(), who)
+    subject = _named(subject_id)
+    scope = canonical.key_digest("once", verb, subject, who)
     asked = IdempotencyRecord(
         scope=scope,
         key=canonical.key_digest("key", key),
@@ -63,7 +64,7 @@ def once(
             canonical.dumps(body, max_bytes=None, max_depth=None)
         ),
         response_status=DONE,
-        response={"subject": str(subject_id)},
+        response={"subject": subject},
     )
 
     def begin_and_work() -> bool:
@@ -95,6 +96,14 @@ def forget_old(*, limit: int) -> int:
         return deleted
 
     return run_atomic(work)
+
+
+def _named(subject_id: UUID | str) -> str:
+    """Return one spelling of an id; what is none leads to a refusal anyway."""
+    try:
+        return str(UUID(str(subject_id)))
+    except ValueError:
+        return str(subject_id)
 
 
 def _begin(asked: IdempotencyRecord) -> bool:
