@@ -26,6 +26,7 @@ def check_one_database(
         models.ReviewQueue,
         models.AgentClient,
         models.Delivery,
+        models.DeliveryChannel,
         models.IdempotencyRecord,
         models.SweepMark,
     )

@@ -8,7 +8,12 @@ from hitl_approvals.models.fields import CanonicalJSONField
 from hitl_approvals.models.interrupts import PendingInterrupt
 from hitl_approvals.models.marks import SweepMark
 from hitl_approvals.models.queues import DEFAULT_QUEUE, ReviewQueue
-from hitl_approvals.models.remote import AgentClient, Delivery, IdempotencyRecord
+from hitl_approvals.models.remote import (
+    AgentClient,
+    Delivery,
+    DeliveryChannel,
+    IdempotencyRecord,
+)
 from hitl_approvals.models.steps import TurnStep
 from hitl_approvals.models.turns import AgentTurn
 
@@ -19,6 +24,7 @@ __all__ = [
     "CanonicalJSONField",
     "DbNow",
     "Delivery",
+    "DeliveryChannel",
     "IdempotencyRecord",
     "InterruptEvent",
     "PendingInterrupt",

@@ -92,12 +92,36 @@ class Delivery(models.Model):
             models.Index(
                 fields=["status", "next_attempt_at"], name="hitl_delivery_due_idx"
             ),
+            # Counts the attempts that are under way to one channel.
+            models.Index(
+                fields=["channel", "lease_token"], name="hitl_delivery_lease_idx"
+            ),
             models.Index(fields=["subject_id"], name="hitl_delivery_subject_idx"),
             models.Index(fields=["created_at", "id"], name="hitl_delivery_list_idx"),
         ]
 
     def __str__(self) -> str:
         return f"{self.event_type} to {self.channel}"
+
+
+class DeliveryChannel(models.Model):
+    """How a channel fares that has failed: a dead one is left alone for a while."""
+
+    name = models.CharField(_("channel"), max_length=64, primary_key=True)
+    failures = models.PositiveIntegerField(_("failures in a row"), default=0)
+    """Attempts that failed since the last one that did not."""
+    rests_until = models.DateTimeField(_("left alone until"), null=True)
+    """No attempt begins before this; then one does, and the others wait for it."""
+    failed_at = models.DateTimeField(_("last failure"), null=True)
+    last_error = models.TextField(_("last error"), default="", blank=True)
+
+    class Meta:
+        verbose_name = _("delivery channel")
+        verbose_name_plural = _("delivery channels")
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class IdempotencyRecord(models.Model):

@@ -17,6 +17,7 @@ OURS = {
     "AgentClient",
     "AgentTurn",
     "Delivery",
+    "DeliveryChannel",
     "IdempotencyRecord",
     "InterruptEvent",
     "PendingInterrupt",
