@@ -92,6 +92,11 @@ class Delivery(models.Model):
             models.Index(
                 fields=["status", "next_attempt_at"], name="hitl_delivery_due_idx"
             ),
+            models.Index(
+                fields=["channel", "status", "next_attempt_at"],
+                name="hitl_delivery_channel_idx",
+            ),
+            models.Index(fields=["status", "give_up_at"], name="hitl_delivery_end_idx"),
             # Counts the attempts that are under way to one channel.
             models.Index(
                 fields=["channel", "lease_token"], name="hitl_delivery_lease_idx"
