@@ -11,8 +11,9 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 RUNTIME := $(VENV)/.runtime
 DEVELOPMENT := $(VENV)/.development
+NODE := $(VENV)/.node
 TEST_SETTINGS := DJANGO_SETTINGS_MODULE=tests.settings.sqlite
-SUITES := browser chaos crash engines mariadb schema
+SUITES := browser chaos crash engines mariadb node schema
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test coverage model lint format types imports migrations-check messages schema docs \
@@ -68,6 +69,7 @@ test-chaos: ## Take servers away while work is under way
 test-crash: ## Kill worker processes at every failpoint
 test-engines: ## Run what needs other agent frameworks or workflow engines
 test-mariadb: ## Run the suite on MariaDB
+test-node: $(NODE) ## Kill and restart the example's agents, under Node and in curl
 test-schema: ## Ask the API everything that its OpenAPI document allows
 $(SUITES:%=test-%): $(DEVELOPMENT)
 	$(PY) -m scripts.test --suite $(@:test-%=%) $(ARGS)
@@ -109,4 +111,8 @@ $(RUNTIME): pyproject.toml constraints.txt | $(PY)
 
 $(DEVELOPMENT): $(RUNTIME)
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[all]' --group dev
+	@touch $@
+
+$(NODE): $(DEVELOPMENT)
+	$(PIP) install --quiet --constraint constraints.txt --group node
 	@touch $@
