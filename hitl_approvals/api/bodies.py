@@ -73,6 +73,7 @@ class SettlementRequest:
     result: Any
     note: str
     revision: int | None
+    key: str | None
 
 
 def read_decision(request: Request, kind: DecisionType) -> DecisionRequest:
@@ -143,6 +144,7 @@ def read_settlement(request: Request) -> SettlementRequest:
         result=body.get("result"),
         note=_text(body, "note"),
         revision=_revision(request, body),
+        key=idempotency_key(request),
     )
 
 
@@ -238,6 +240,18 @@ def read_nothing(request: Request) -> None:
         PayloadRejected: The body is not JSON.
     """
     refuse_unknown(read_object(request), ())
+
+
+def read_seen(request: Request) -> int | None:
+    """Read the revision that a person saw, where nothing else is to be said.
+
+    Raises:
+        BadRequest: A field is unknown or of the wrong type.
+        PayloadRejected: The body is not JSON.
+    """
+    body = read_object(request)
+    refuse_unknown(body, ("revision",))
+    return _revision(request, body)
 
 
 def idempotency_key(request: Request) -> str | None:

@@ -19,7 +19,7 @@ def once_a_key(
     work: Callable[[], object],
     *,
     body: Any = None,
-) -> dict[str, str]:
+) -> bool:
     """Do what a request asks for, unless it did so before under its key.
 
     Args:
@@ -30,12 +30,16 @@ def once_a_key(
         body: What was asked, as JSON. What a person saw of the row is no part of it.
 
     Returns:
-        The headers of the answer; it shows the row as it is by then.
+        Whether it was done before; the answer shows the row as it is by then.
 
     Raises:
         BadRequest: The key is blank or too long.
         HitlApprovalsError: It was refused; the key may be used again.
     """
     key = idempotency_key(request)
-    replayed = once(verb, pk, work, by=person(request), key=key, body=body)
+    return once(verb, pk, work, by=person(request), key=key, body=body)
+
+
+def replayed_header(replayed: bool) -> dict[str, str]:  # noqa: FBT001  its one subject
+    """Return the header that says whether the request had been done before."""
     return {REPLAYED: "true" if replayed else "false"}

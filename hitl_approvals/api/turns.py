@@ -14,9 +14,9 @@ from rest_framework.response import Response
 
 from hitl_approvals import canonical, engine, permissions, selectors, services
 from hitl_approvals.api import bodies
-from hitl_approvals.api.repeats import once_a_key
+from hitl_approvals.api.repeats import once_a_key, replayed_header
 from hitl_approvals.api.serializers import TurnSerializer
-from hitl_approvals.api.views import REPLAYED, ApprovalsViewSet, person
+from hitl_approvals.api.views import ApprovalsViewSet, person
 from hitl_approvals.enums import Door
 from hitl_approvals.exceptions import ReviewerNotAllowed
 from hitl_approvals.models import AgentTurn
@@ -97,10 +97,7 @@ class TurnViewSet(ApprovalsViewSet[AgentTurn]):
         return Response(
             shown,
             status=status.HTTP_201_CREATED if made else status.HTTP_200_OK,
-            headers={
-                "Location": shown["url"],
-                REPLAYED: "false" if made else "true",
-            },
+            headers={"Location": shown["url"], **replayed_header(not made)},
         )
 
     def _once(
@@ -111,10 +108,11 @@ class TurnViewSet(ApprovalsViewSet[AgentTurn]):
         work: Callable[[], object],
         body: Any = None,
     ) -> Response:
-        headers = once_a_key(request, verb, pk, work, body=body)
+        replayed = once_a_key(request, verb, pk, work, body=body)
         # Whoever was allowed to do it is shown what came of it.
         turn = AgentTurn.objects.using(alias()).get(pk=pk)
-        return Response(self.get_serializer(turn).data, headers=headers)
+        shown = self.get_serializer(turn).data
+        return Response(shown, headers=replayed_header(replayed))
 
 
 def _own(by: Person, key: str) -> str:

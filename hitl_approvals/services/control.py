@@ -20,7 +20,7 @@ from hitl_approvals.enums import (
     TurnStatus,
 )
 from hitl_approvals.exceptions import (
-    InterruptNotFound,
+    StaleReview,
     TransitionNotAllowed,
     TurnNotFound,
 )
@@ -280,23 +280,44 @@ def _withdraw_all(turn: AgentTurn, actor: ActorInfo, at: Any) -> list[InterruptE
 
 
 def re_review(
-    interrupt_id: UUID | str, *, by: Person | None, via: str
+    interrupt_id: UUID | str,
+    *,
+    by: Person | None,
+    via: str,
+    revision: int | None = None,
 ) -> PendingInterrupt:
     """Take a decision back whose call the agent asks for differently now.
 
     For a turn that needs attention because it diverged. The next run then asks for the
     call as it is, as a new interrupt; retry the turn to let it run.
 
+    Args:
+        interrupt_id: A decision that nothing was run for.
+        by: Who takes it back; None is trusted code.
+        via: The door, for the audit trail.
+        revision: The revision that the person saw; None skips the comparison.
+
     Raises:
         InterruptNotFound: No such interrupt, or it may not be seen.
         ReviewerNotAllowed: The right is missing.
         TransitionNotAllowed: The turn is not stopped, or the call was begun.
+        StaleReview: The row is newer than what was seen.
     """
     row = reading.read(interrupt_id)
+    permissions.require_view(by, row)
     turn = row.turn
     if turn is None:
-        raise InterruptNotFound
+        raise TransitionNotAllowed(
+            "A remote agent's decisions are never taken back; it may ask anew."
+        )
     permissions.require_administer_turn(by, turn)
+    if revision is not None and revision != row.revision:
+        raise StaleReview(
+            f"You saw revision {revision}; it is at {row.revision} now. "
+            "Look at it again before you take it back.",
+            seen=revision,
+            current=row.revision,
+        )
     event = interrupt_event(
         row,
         EventType.CANCELLED,

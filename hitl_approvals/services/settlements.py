@@ -29,6 +29,7 @@ from hitl_approvals.services.claims import (
 )
 from hitl_approvals.services.events import actor_of, head, interrupt_event
 from hitl_approvals.services.hints import wake
+from hitl_approvals.services.idempotency import once
 from hitl_approvals.services.reading import read
 from hitl_approvals.services.recording import record_event
 from hitl_approvals.services.transactions import run_atomic
@@ -64,6 +65,7 @@ def settle(
     result: Any = None,
     note: str = "",
     revision: int | None = None,
+    key: str | None = None,
 ) -> PendingInterrupt:
     """Settle a call in doubt. Joins the caller's transaction.
 
@@ -77,6 +79,8 @@ def settle(
         result: What the call returned, as JSON; only with `happened`.
         note: How the person found out.
         revision: The revision that the person saw; None skips the comparison.
+        key: Idempotency key. The same key by the same person with the same answer
+            settles once, and returns the row as it is by then.
 
     Raises:
         ValueError: There is no such answer.
@@ -86,9 +90,62 @@ def settle(
         TransitionNotAllowed: It is not in doubt, or may not run again (yet).
         StaleReview: The row is newer than what was seen.
         PayloadRejected: The result is not what the tool returns; nothing was recorded.
+        KeyReused: The key stands for another answer.
+    """
+    return settle_or_find(
+        interrupt_id,
+        answer,
+        by=by,
+        via=via,
+        result=result,
+        note=note,
+        revision=revision,
+        key=key,
+    )[0]
+
+
+def settle_or_find(
+    interrupt_id: UUID | str,
+    answer: Answer,
+    *,
+    by: Person | None,
+    via: str,
+    result: Any = None,
+    note: str = "",
+    revision: int | None = None,
+    key: str | None = None,
+) -> tuple[PendingInterrupt, bool]:
+    """Settle like `settle`, and say whether the key had done so before.
+
+    Raises:
+        The same as `settle`.
     """
     if answer not in _EVENT:
         raise ValueError(f"A doubt is settled by {', '.join(_EVENT)}; got {answer!r}.")
+    found = {"result": result, "note": note}
+
+    def work() -> PendingInterrupt:
+        return _settle_seen(
+            interrupt_id, answer, by=by, via=via, revision=revision, **found
+        )
+
+    body = {"answer": answer, **found}
+    replayed = once("settle", interrupt_id, work, by=by, key=key, body=body)
+    row = read(interrupt_id)
+    permissions.require_view(by, row)
+    return row, replayed
+
+
+def _settle_seen(
+    interrupt_id: UUID | str,
+    answer: Answer,
+    *,
+    by: Person | None,
+    via: str,
+    result: Any,
+    note: str,
+    revision: int | None,
+) -> PendingInterrupt:
     for _try in range(TRIES):
         row = read(interrupt_id)
         permissions.require_settle(by, row)

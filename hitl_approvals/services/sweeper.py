@@ -26,7 +26,15 @@ from hitl_approvals.enums import (
     TurnStatus,
 )
 from hitl_approvals.models import AgentTurn, DbNow, db_now_plus
-from hitl_approvals.services import decisions, doubts, marks, overdue, rows, threads
+from hitl_approvals.services import (
+    decisions,
+    doubts,
+    idempotency,
+    marks,
+    overdue,
+    rows,
+    threads,
+)
 from hitl_approvals.services.events import SYSTEM, head, turn_event
 from hitl_approvals.services.recording import record_event, record_events
 from hitl_approvals.services.reopening import lapse_row
@@ -50,6 +58,7 @@ class SweepReport:
     unblocked: int = 0
     unclaimed: int = 0
     announced: int = 0
+    forgotten: int = 0
 
     def as_dict(self) -> dict[str, int]:
         return asdict(self)
@@ -66,6 +75,7 @@ def sweep() -> SweepReport:
     report.unblocked = threads.unblock_orphans()
     report.unclaimed = _give_up_on_unclaimed()
     report.announced = _announce()
+    report.forgotten = idempotency.forget_old(limit=BATCH)
     marks.note_sweep(report.as_dict())
     return report
 
