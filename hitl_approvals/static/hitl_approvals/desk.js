@@ -164,6 +164,24 @@
     if (action && action()) event.preventDefault();
   });
 
+  /* ---- What is shown once ------------------------------------------------------------------ */
+  for (const button of desk.querySelectorAll("[data-desk-copy]")) {
+    const field = document.getElementById(button.dataset.deskCopy);
+    const said = desk.querySelector("[data-desk-said]");
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      field.select();
+      try {
+        await navigator.clipboard.writeText(field.value);
+      } catch {
+        // Without TLS there is no clipboard; the old way asks the selection.
+        if (!document.execCommand("copy")) return;
+      }
+      said.textContent = button.dataset.deskDone;
+      said.classList.remove("desk-vh");
+    });
+  }
+
   /* ---- What arrived since the page was opened ---------------------------------------------- */
   const arrived = desk.querySelector("[data-desk-arrived]");
   if (arrived) {
