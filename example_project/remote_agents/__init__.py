@@ -1,0 +1,1 @@
+"""Agents that are not Django code, and the payment system that they call."""
