@@ -161,6 +161,12 @@ class ClientNotAllowed(HitlApprovalsError):
     code = "client_not_allowed"
 
 
+class TooManyOpen(HitlApprovalsError):
+    """This agent client has as many open requests as it may have; nothing was stored."""
+
+    code = "too_many_open"
+
+
 class PayloadRejected(HitlApprovalsError):
     """The data does not fit; nothing was stored."""
 

@@ -17,6 +17,8 @@ from hitl_approvals.exceptions import (
 )
 from hitl_approvals.models import AgentTurn, PendingInterrupt, ReviewQueue
 
+from hitl_approvals.types import AgentPrincipal
+
 if TYPE_CHECKING:
     from hitl_approvals.types import Person
 
@@ -62,7 +64,9 @@ def _may_see_any(user: Person) -> bool:
 
 
 def visible_to(user: Person) -> QuerySet[PendingInterrupt]:
-    """Return the interrupts that a person may see."""
+    """Return the interrupts that a person may see; an agent client sees its own."""
+    if isinstance(user, AgentPrincipal):
+        return PendingInterrupt.objects.filter(client=user.client_id)
     if not _may_see_any(user):
         return PendingInterrupt.objects.none()
     if user.has_perm(ADMINISTER):
@@ -118,7 +122,9 @@ def may_decide(user: Person, interrupt: PendingInterrupt) -> bool:
 
 
 def may_view(user: Person, interrupt: PendingInterrupt) -> bool:
-    """Tell whether a person may see this interrupt."""
+    """Tell whether a person may see this interrupt; an agent client sees its own."""
+    if isinstance(user, AgentPrincipal):
+        return interrupt.client_id == user.client_id
     if not _may_see_any(user):
         return False
     if user.has_perm(ADMINISTER):
@@ -238,6 +244,18 @@ def require_reveal(user: Person | None, interrupt: PendingInterrupt) -> None:
     require_view(user, interrupt)
     if user is not None and not may_reveal(user):
         raise ReviewerNotAllowed(_("You need the right “Can reveal hidden arguments”."))
+
+
+def require_withdraw(user: Person | None, interrupt: PendingInterrupt) -> None:
+    """Raise unless `user` may withdraw what a remote agent asks; None is trusted code.
+
+    Raises:
+        InterruptNotFound: The person may not even see it.
+        ReviewerNotAllowed: The person may see it only.
+    """
+    require_view(user, interrupt)
+    if interrupt.client_id is not None:
+        require_administer(user)
 
 
 def people_of(interrupt: PendingInterrupt) -> list[Person]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 from uuid import UUID
 
 if TYPE_CHECKING:
@@ -25,6 +25,43 @@ class Person(Protocol):
     def has_perm(self, perm: str, obj: Any = None) -> bool: ...
 
     def get_username(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPrincipal:
+    """An agent client where a request has its user: nobody, with no right of a person.
+
+    It is not active, so that what asks a user for an account, a right or a turn of its
+    own finds none; what a client may do is asked by its `client_id`.
+    """
+
+    client_id: UUID
+    name: str
+    is_authenticated: ClassVar[bool] = True
+    is_anonymous: ClassVar[bool] = False
+    is_active: ClassVar[bool] = False
+    is_staff: ClassVar[bool] = False
+    is_superuser: ClassVar[bool] = False
+
+    @property
+    def pk(self) -> str:
+        """What no user has: `None` would be whoever started a turn without a user."""
+        return f"client:{self.client_id}"
+
+    def has_perm(self, perm: str, obj: Any = None) -> bool:
+        return False
+
+    def has_perms(self, perm_list: Sequence[str], obj: Any = None) -> bool:
+        return False
+
+    def has_module_perms(self, app_label: str) -> bool:
+        return False
+
+    def get_username(self) -> str:
+        return f"client {self.name}"
+
+    def __str__(self) -> str:
+        return self.get_username()
 
 
 JSONValue: TypeAlias = (
@@ -97,6 +134,8 @@ class ConsumedDecision:
     reason: str
     decided_by: str
     decided_at: datetime
+    execute_by: datetime | None
+    """Until when an approval had to be fetched; None: at any time, or nothing may run."""
     outcome_due: datetime | None
     """Until when the outcome has to be reported; None where nothing may run."""
     status: str

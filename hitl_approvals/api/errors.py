@@ -31,6 +31,7 @@ from hitl_approvals.exceptions import (
     SnapshotMismatch,
     StaleReview,
     ThreadBusy,
+    TooManyOpen,
     TransitionNotAllowed,
     UnsafeContext,
 )
@@ -56,6 +57,7 @@ STATUS: dict[type[HitlApprovalsError], int] = {
     ClaimedByAnother: status.HTTP_423_LOCKED,
     InterruptExpired: status.HTTP_410_GONE,
     InterruptCancelled: status.HTTP_410_GONE,
+    TooManyOpen: status.HTTP_429_TOO_MANY_REQUESTS,
 }
 """What a refusal is over HTTP; a subclass without a line of its own is as its base."""
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from typing import Any
-from uuid import UUID
 
-from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django_filters.rest_framework import DjangoFilterBackend
 from rest_framework.decorators import action
@@ -19,10 +17,12 @@ from hitl_approvals import permissions, selectors, services
 from hitl_approvals.api import bodies, bulk, redaction
 from hitl_approvals.api.errors import BadRequest
 from hitl_approvals.api.filters import InterruptFilter
+from hitl_approvals.api.fresh import fresh
 from hitl_approvals.api.pagination import RequestedAtPagination
+from hitl_approvals.api.remote import CLIENT_ONLY, RemoteActions
 from hitl_approvals.api.repeats import once_a_key
 from hitl_approvals.api.serializers import InterruptListSerializer, InterruptSerializer
-from hitl_approvals.api.views import REPLAYED, ApprovalsViewSet, person
+from hitl_approvals.api.views import REPLAYED, person
 from hitl_approvals.decisions import Decision, Edit
 from hitl_approvals.enums import DecisionType, Door
 from hitl_approvals.exceptions import (
@@ -33,12 +33,12 @@ from hitl_approvals.exceptions import (
 from hitl_approvals.figures.scope import Scope
 from hitl_approvals.models import PendingInterrupt
 from hitl_approvals.services.claims import assign_by_name
-from hitl_approvals.services.transactions import alias
-from hitl_approvals.types import Person
+from hitl_approvals.types import AgentPrincipal, Person
 
 NOT_IN_LISTS = (
     "args_schema",
     "context",
+    "submission",
     "turn__execute_options",
     "turn__input",
     "turn__output",
@@ -47,17 +47,20 @@ NOT_IN_LISTS = (
 """Columns that can be long and that a list does not show."""
 
 
-class InterruptViewSet(ApprovalsViewSet[PendingInterrupt]):
+class InterruptViewSet(RemoteActions):
     """Requests for a human decision: to be listed, read and decided."""
 
     serializer_class = InterruptSerializer
     filter_backends = [DjangoFilterBackend]
     filterset_class = InterruptFilter
     pagination_class = RequestedAtPagination
+    client_actions = frozenset({"list", "retrieve", "events", "cancel", *CLIENT_ONLY})
 
     def get_queryset(self) -> QuerySet[PendingInterrupt]:
         """Return what this person may see."""
-        rows = Scope.of(person(self.request)).interrupts()
+        by = person(self.request)
+        agent = isinstance(by, AgentPrincipal)
+        rows = permissions.visible_to(by) if agent else Scope.of(by).interrupts()
         return rows.select_related("turn", "client", "assignee").defer(*NOT_IN_LISTS)
 
     def get_serializer_class(self) -> type[BaseSerializer[PendingInterrupt]]:
@@ -152,7 +155,7 @@ class InterruptViewSet(ApprovalsViewSet[PendingInterrupt]):
 
     def interrupt_as_it_is_now(self) -> Any:
         """Return what an error shows: the winner's decision to whoever came second."""
-        row = _fresh(self.kwargs.get("pk", ""), person(self.request))
+        row = fresh(self.kwargs.get("pk", ""), person(self.request))
         return None if row is None else self._shown(row)
 
     def _decide(self, request: Request, pk: str, kind: DecisionType) -> Response:
@@ -167,7 +170,7 @@ class InterruptViewSet(ApprovalsViewSet[PendingInterrupt]):
                 raise entry.asked
             row, replayed = _record(entry.id, entry.asked, by)
         except (HitlApprovalsError, BadRequest) as error:
-            found = _fresh(entry.id, by)
+            found = fresh(entry.id, by)
             shown = None if found is None else self._shown_short(found)
             return bulk.refused(entry, error, shown)
         return bulk.done(entry, self._shown_short(row), replayed=replayed)
@@ -181,7 +184,7 @@ class InterruptViewSet(ApprovalsViewSet[PendingInterrupt]):
         body: Any = None,
     ) -> Response:
         headers = once_a_key(request, verb, pk, work, body=body)
-        row = _fresh(pk, person(request))
+        row = fresh(pk, person(request))
         if row is None:
             raise InterruptNotFound
         return Response(self._shown(row), headers=headers)
@@ -214,20 +217,10 @@ def _record(
         )
     except PayloadRejected as error:
         raise redaction.without_values(error, kept) from error
-    row = _fresh(receipt.interrupt_id, by)
+    row = fresh(receipt.interrupt_id, by)
     if row is None:
         raise InterruptNotFound
     return row, receipt.replayed
-
-
-def _fresh(pk: UUID | str, by: Person) -> PendingInterrupt | None:
-    """Read a row where it was written: a replica may not know the decision yet."""
-    related = ("turn", "client", "assignee")
-    rows = permissions.visible_to(by).using(alias()).select_related(*related)
-    try:
-        return rows.filter(pk=pk).first()
-    except (ValidationError, ValueError):
-        return None
 
 
 def _meant(decision: Decision, pk: str, by: Person) -> tuple[Decision, list[str]]:
@@ -238,7 +231,7 @@ def _meant(decision: Decision, pk: str, by: Person) -> tuple[Decision, list[str]
     """
     if not isinstance(decision, Edit) or None not in decision.args.values():
         return decision, []
-    row = _fresh(pk, by)
+    row = fresh(pk, by)
     if row is None:
         raise InterruptNotFound
     args, kept = redaction.keep_hidden(row, decision.args)

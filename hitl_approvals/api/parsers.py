@@ -70,6 +70,9 @@ class BodyRequest(Request):
     would then lose the revision that stands in it.
     """
 
+    raw_body: bytes = b""
+    """The body to the letter, once `data` was read."""
+
     @property
     def POST(self) -> QueryDict:  # type: ignore[override]  # noqa: N802  Django's name
         """Return no form: the check for forged requests takes its token from a header."""
@@ -104,6 +107,7 @@ class BodyRequest(Request):
             return {}, no_files
         if not is_json:
             raise UnsupportedMediaType(self.content_type)
+        self.raw_body = raw
         return StrictJSONParser().parse(BytesIO(raw)), no_files
 
 

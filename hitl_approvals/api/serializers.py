@@ -12,6 +12,7 @@ from hitl_approvals import selectors
 from hitl_approvals.api import redaction
 from hitl_approvals.api.links import link
 from hitl_approvals.models import AgentTurn, PendingInterrupt
+from hitl_approvals.types import AgentPrincipal
 
 MOST_FORKS = 100
 
@@ -90,16 +91,23 @@ class InterruptListSerializer(serializers.Serializer[PendingInterrupt]):
 
     def get_args(self, row: PendingInterrupt) -> Any:
         """Return what the agent asked for."""
-        return redaction.shown_args(row.args_text, redaction.hidden_names(row))
+        return redaction.shown_args(row.args_text, self._hidden(row))
 
     def get_decision_args(self, row: PendingInterrupt) -> Any:
         """Return what a reviewer put in place of it."""
-        hidden = redaction.hidden_names(row)
-        return redaction.shown_args(row.decision_args_text, hidden)
+        return redaction.shown_args(row.decision_args_text, self._hidden(row))
 
     def get_redacted(self, row: PendingInterrupt) -> list[str]:
         """Return the names of the arguments that are shown as null."""
-        return redaction.hidden_names(row)
+        return self._hidden(row)
+
+    def _hidden(self, row: PendingInterrupt) -> list[str]:
+        """Return what is hidden from whoever asks; an agent sees what it sent itself."""
+        return [] if self._to_agent() else redaction.hidden_names(row)
+
+    def _to_agent(self) -> bool:
+        """Tell whether an agent client asks; the rows that it sees are its own."""
+        return isinstance(self.context["request"].user, AgentPrincipal)
 
     def get_requested_by(self, row: PendingInterrupt) -> str | None:
         """Return the label of whoever started the turn."""
@@ -132,10 +140,16 @@ class InterruptSerializer(InterruptListSerializer):
     # `context` is also what serializers call the request's surroundings; declared
     # fields are taken off the class, so both work.
     context = serializers.SerializerMethodField()  # type: ignore[assignment]
+    submission = serializers.SerializerMethodField()
 
     def get_context(self, row: PendingInterrupt) -> Any:
         """Return what was going on when the agent asked."""
-        return redaction.shown_context(row.context, row)
+        agent = self._to_agent()
+        return row.context if agent else redaction.shown_context(row.context, row)
+
+    def get_submission(self, row: PendingInterrupt) -> str | None:
+        """Return the request to the letter, to the agent that sent it and nobody else."""
+        return (row.submission or None) if self._to_agent() else None
 
 
 class TurnSerializer(serializers.Serializer[AgentTurn]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any, TypeVar, cast
 from uuid import uuid4
 
@@ -21,9 +22,16 @@ from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
+from rest_framework.throttling import BaseThrottle
 from rest_framework.viewsets import GenericViewSet
 
 from hitl_approvals.api import errors
+from hitl_approvals.api.clients import (
+    AgentClientAuthentication,
+    ClientThrottle,
+    OpenToThisCaller,
+    bearer_token,
+)
 from hitl_approvals.api.parsers import BodyRequest, StrictJSONParser
 from hitl_approvals.api.renderers import ExactJSONRenderer
 from hitl_approvals.types import Person
@@ -45,7 +53,11 @@ class ApprovalsViewSet(GenericViewSet[M]):
 
     parser_classes = [StrictJSONParser]
     renderer_classes = [ExactJSONRenderer]
-    permission_classes = [IsAuthenticated]
+    permission_classes = [IsAuthenticated, OpenToThisCaller]
+    client_actions: Collection[str] = ()
+    """What agent clients may do too."""
+    client_only_actions: Collection[str] = ()
+    """What takes the token of an agent client."""
     content_negotiation_class = DefaultContentNegotiation
     # It would list every row that a field could point to.
     metadata_class = None
@@ -69,14 +81,21 @@ class ApprovalsViewSet(GenericViewSet[M]):
         return view
 
     def get_authenticators(self) -> list[BaseAuthentication]:
-        """Return the site's own choice, or tokens (if installed) and sessions."""
-        if "DEFAULT_AUTHENTICATION_CLASSES" in api_settings.user_settings:
-            chosen: Any = api_settings.DEFAULT_AUTHENTICATION_CLASSES
-            return [each() for each in chosen]
-        session = SessionAuthentication()
-        if apps.is_installed("rest_framework.authtoken"):
-            return [TokenAuthentication(), session]
-        return [session]
+        """Return ours for agent clients, then the site's choice for people.
+
+        That is tokens (if installed) and sessions if it chooses nothing.
+        """
+        return [AgentClientAuthentication(), *_for_people()]
+
+    def get_authenticate_header(self, request: Request) -> Any:
+        """Return what a 401 asks for: the site's own, unless a client's token failed."""
+        asked = self.get_authenticators()
+        first = 0 if bearer_token(request) is not None else 1
+        return asked[first].authenticate_header(request) if asked[first:] else None
+
+    def get_throttles(self) -> list[BaseThrottle]:
+        """Return the site's own, and ours for agent clients."""
+        return [*super().get_throttles(), ClientThrottle()]
 
     def initialize_request(
         self, request: HttpRequest, *args: Any, **kwargs: Any
@@ -112,6 +131,16 @@ class ApprovalsViewSet(GenericViewSet[M]):
         # Arguments are nobody else's business, proxies and browser caches included.
         final.setdefault("Cache-Control", "private, no-store")
         return final
+
+
+def _for_people() -> list[BaseAuthentication]:
+    if "DEFAULT_AUTHENTICATION_CLASSES" in api_settings.user_settings:
+        chosen: Any = api_settings.DEFAULT_AUTHENTICATION_CLASSES
+        return [each() for each in chosen]
+    session = SessionAuthentication()
+    if apps.is_installed("rest_framework.authtoken"):
+        return [TokenAuthentication(), session]
+    return [session]
 
 
 def request_id(request: Request) -> str:

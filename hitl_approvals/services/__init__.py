@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from hitl_approvals.services.claims import assign, claim, release
-from hitl_approvals.services.clients import ensure_client
+from hitl_approvals.services.client_limits import limit_of
+from hitl_approvals.services.client_tokens import authenticate
+from hitl_approvals.services.clients import (
+    change_client,
+    create_client,
+    ensure_client,
+    revoke_client,
+    rotate_token,
+)
 from hitl_approvals.services.consuming import consume
 from hitl_approvals.services.control import cancel, re_review, restart, retry
 from hitl_approvals.services.decisions import decide
@@ -29,13 +37,17 @@ __all__ = [
     "RaiseReceipt",
     "SweepReport",
     "assign",
+    "authenticate",
     "cancel",
+    "change_client",
     "claim",
     "consume",
+    "create_client",
     "decide",
     "ensure_client",
     "fork",
     "give_back",
+    "limit_of",
     "raise_remote",
     "re_review",
     "release",
@@ -43,6 +55,8 @@ __all__ = [
     "restart",
     "retry",
     "reveal",
+    "revoke_client",
+    "rotate_token",
     "settle",
     "sweep",
     "withdraw",

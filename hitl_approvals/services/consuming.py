@@ -84,7 +84,7 @@ def consume(
             return _answer(row, replayed=True)
         _require_decided(row)
         _runnable(row)
-        if _fetch(row, _kept(row, key), actor):
+        if _fetch(row, kept_key(row, key), actor):
             return _answer(read_own(row.pk, client))
     raise unsettled(interrupt_id)
 
@@ -105,7 +105,7 @@ def require_consumer(row: PendingInterrupt, key: str) -> None:
     _require_same_key(row, key)
 
 
-def _kept(row: PendingInterrupt, key: str) -> str:
+def kept_key(row: PendingInterrupt, key: str) -> str:
     """Return a key as its column keeps it: as it is, or by its digest if it is long.
 
     It is no secret, and who looks for the process that has a call wants to read it.
@@ -118,7 +118,7 @@ def _kept(row: PendingInterrupt, key: str) -> str:
 
 
 def _require_same_key(row: PendingInterrupt, key: str) -> None:
-    if row.consume_key not in (key, _kept(row, key)):
+    if row.consume_key not in (key, kept_key(row, key)):
         raise AlreadyConsumed(
             "This decision was fetched under another key. Whoever holds that key may "
             "act on it; you must not.",
@@ -223,6 +223,7 @@ def _answer(row: PendingInterrupt, *, replayed: bool = False) -> ConsumedDecisio
         reason=row.reason,
         decided_by=row.decided_by_label,
         decided_at=row.decided_at,
+        execute_by=row.execute_by,
         outcome_due=row.outcome_due,
         status=row.status,
         replayed=replayed,

@@ -8,9 +8,9 @@ from django.db.models import Q
 
 from hitl_approvals.enums import Door, EventType
 from hitl_approvals.exceptions import TransitionNotAllowed
-from hitl_approvals.models import AgentClient
-from hitl_approvals.services import clients
-from hitl_approvals.services.consuming import require_consumer
+from hitl_approvals.models import AgentClient, PendingInterrupt
+from hitl_approvals.services import clients, rows
+from hitl_approvals.services.consuming import kept_key, require_consumer
 from hitl_approvals.services.events import interrupt_event
 from hitl_approvals.services.remote import TRIES, is_fetched, move, read_own, unsettled
 from hitl_approvals.text import cleaned
@@ -23,7 +23,7 @@ def give_back(
     key: str,
     reason: str = "",
     via: str = Door.PYTHON,
-) -> None:
+) -> bool:
     """Return a fetched approval: the call was not made under this key and will not be.
 
     Joins the caller's transaction. The approval can be fetched again, under any key,
@@ -36,6 +36,9 @@ def give_back(
         reason: Why it was not used, for the audit trail.
         via: The door, for the audit trail.
 
+    Returns:
+        True when this key had given it back before and nothing was written now.
+
     Raises:
         InterruptNotFound: No such request, or it is another client's.
         TransitionNotAllowed: Nobody has it, it is over or in doubt, or it is a turn's.
@@ -44,6 +47,8 @@ def give_back(
     actor = clients.actor_of_client(client, via)
     for _try in range(TRIES):
         row = read_own(interrupt_id, client)
+        if not is_fetched(row) and _given_back(row, key):
+            return True
         require_consumer(row, key)
         if not is_fetched(row):
             raise TransitionNotAllowed(
@@ -60,9 +65,16 @@ def give_back(
             digest_shown=row.args_digest,
             digest_run=row.decision_digest,
             execute_by=row.execute_by,
-            detail={"reason": cleaned(reason, 4000)},
+            detail={"reason": cleaned(reason, 4000), "key": row.consume_key},
         )
         held = Q(consume_key=row.consume_key)
         if move(row, event, held, consumed_at=None, consume_key=None, outcome_due=None):
-            return
+            return False
     raise unsettled(interrupt_id)
+
+
+def _given_back(row: PendingInterrupt, key: str) -> bool:
+    """Tell whether the audit trail has it that this key gave the approval back."""
+    told = rows.events().filter(subject_id=row.pk, type=EventType.GIVEN_BACK)
+    names = (key, kept_key(row, key))
+    return any((event.detail or {}).get("key") in names for event in told)

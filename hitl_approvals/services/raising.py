@@ -19,8 +19,9 @@ from hitl_approvals.models import (
     PendingInterrupt,
     db_now_plus,
 )
-from hitl_approvals.services import clients, queues, rows
+from hitl_approvals.services import client_limits, clients, queues, rows
 from hitl_approvals.services.events import head, interrupt_event
+from hitl_approvals.services.recording import record_event
 from hitl_approvals.services.remote_requests import OFFERED, require_fits
 from hitl_approvals.services.transactions import alias, run_atomic
 from hitl_approvals.types import RaiseReceipt
@@ -53,6 +54,8 @@ def raise_remote(
     execute_within: timedelta | None = None,
     outcome_within: timedelta | None = None,
     interrupt_id: UUID | None = None,
+    submission: str = "",
+    limited: bool = False,
     via: str = Door.PYTHON,
 ) -> RaiseReceipt:
     """Ask for a decision without a turn. The same `ref` with the same content is one row.
@@ -88,10 +91,14 @@ def raise_remote(
         execute_within: Time from approval to fetching it; else `EXECUTE_WITHIN`.
         outcome_within: Time from fetching to reporting; else `OUTCOME_WITHIN`.
         interrupt_id: Primary key for the row; a new one unless given.
+        submission: The request to the letter as it came, to be given back like that.
+        limited: Hold a new request to the client's limits. What was stored is found
+            whatever they are.
         via: The door, for the audit trail.
 
     Raises:
-        ClientNotAllowed: The client was revoked.
+        ClientNotAllowed: The client was revoked, or may not raise into that queue.
+        TooManyOpen: The client has as many open requests as it may have.
         KeyReused: The `ref` stands for another request, or the id is taken.
         PayloadRejected: Something does not fit; nothing was stored.
     """
@@ -139,10 +146,15 @@ def raise_remote(
     )
     for name, value in head(event).items():
         setattr(row, name, value)
+    row.submission = submission
+    if limited:
+        client_limits.require_queue(owner, queue)
 
     def work() -> None:
+        if limited:
+            client_limits.take_place(owner)
         row.save(using=alias(), force_insert=True)
-        event.save(using=alias(), force_insert=True)
+        record_event(event)
 
     try:
         run_atomic(work)

@@ -14,9 +14,12 @@ from django.db.models import Q
 from hitl_approvals.enums import DecisionType, InterruptStatus
 from hitl_approvals.exceptions import InterruptNotFound, TransitionNotAllowed
 from hitl_approvals.models import AgentClient, InterruptEvent, PendingInterrupt
+from hitl_approvals.permissions import require_withdraw
 from hitl_approvals.services import reading, rows
 from hitl_approvals.services.events import head
-from hitl_approvals.services.transactions import alias, run_atomic
+from hitl_approvals.services.recording import record_event
+from hitl_approvals.services.transactions import run_atomic
+from hitl_approvals.types import Person
 
 TRIES = 5
 """A row that moves between reading and writing is read again, this often."""
@@ -26,20 +29,30 @@ Owner = AgentClient | None
 """Whose request it must be; None is trusted code."""
 
 
-def read_own(interrupt_id: UUID | str, client: Owner) -> PendingInterrupt:
+def read_own(
+    interrupt_id: UUID | str, client: Owner, by: Person | None = None
+) -> PendingInterrupt:
     """Return a remote agent's request with the database's time.
 
+    Args:
+        interrupt_id: The request.
+        client: Whose it must be.
+        by: The person who wants to withdraw it, where no client does.
+
     Raises:
-        InterruptNotFound: No such interrupt, or it is another client's.
+        InterruptNotFound: No such interrupt, it is another client's, or the person may
+            not see it.
+        ReviewerNotAllowed: The person may see it only.
         TransitionNotAllowed: It is a turn's.
     """
     row = reading.read(interrupt_id)
     if client is not None and row.client_id != client.pk:
         raise InterruptNotFound
+    require_withdraw(by, row)
     if row.client_id is None:
         raise TransitionNotAllowed(
             "This belongs to a turn of an agent here; only requests of remote agents "
-            "are fetched, reported and withdrawn.",
+            "are fetched, reported and withdrawn. To take it back, cancel its turn.",
             interrupt_id=str(row.pk),
         )
     return row
@@ -78,7 +91,7 @@ def move(
             .update(**changes, **head(event))
         )
         if moved:
-            event.save(using=alias(), force_insert=True)
+            record_event(event)
         return bool(moved)
 
     return run_atomic(work)

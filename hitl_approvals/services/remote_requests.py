@@ -24,7 +24,7 @@ OFFERED: dict[str, tuple[str, ...]] = {
     ),
 }
 """What may be decided of each kind, and is unless the request offers less."""
-_LENGTHS = {
+LENGTHS = {
     "ref": 500,
     "tool_name": 128,
     "tool_call_id": 255,
@@ -35,8 +35,10 @@ _LENGTHS = {
     "check_hint": None,
 }
 """The texts of a request, and how much of each its column holds."""
-_MOST = 32_767
+MOST = 32_767
 """What the column of priorities holds, on either side of 0."""
+MOST_SECONDS = 316_224_000
+"""Ten years: every database can add as much to its clock."""
 _AROUND = 6
 _OF_CALLS = ("tool_name", "args", "args_schema", "tool_call_id")
 _OF_QUESTIONS = ("payload", "response_schema")
@@ -57,7 +59,7 @@ def require_fits(ref: str, sent: Mapping[str, Any]) -> None:
         raise _refused("kind", f"Use one of: {', '.join(OFFERED)}.")
     if not ref.strip():
         raise _refused("ref", "Give the request a name of your own.")
-    for name, most in _LENGTHS.items():
+    for name, most in LENGTHS.items():
         _require_text(name, ref if name == "ref" else sent[name], most)
     _require_kind(kind, sent)
     for name in ("args", "args_schema", "payload", "response_schema", "context"):
@@ -157,8 +159,8 @@ def _require_offered(kind: str, allowed: list[Any]) -> None:
 def _require_numbers(sent: Mapping[str, Any]) -> None:
     priority = sent["priority"]
     whole = isinstance(priority, int) and not isinstance(priority, bool)
-    if not (whole and abs(priority) <= _MOST):
-        raise _refused("priority", f"Must be an integer from -{_MOST} to {_MOST}.")
+    if not (whole and abs(priority) <= MOST):
+        raise _refused("priority", f"Must be an integer from -{MOST} to {MOST}.")
     for name in ("expires_in", "execute_within", "outcome_within"):
-        if sent[name] is not None and sent[name] <= 0:
-            raise _refused(name, "Must be longer than nothing.")
+        if sent[name] is not None and not 0 < sent[name] <= MOST_SECONDS:
+            raise _refused(name, f"Must be above 0 and at most {MOST_SECONDS} seconds.")

@@ -14,6 +14,7 @@ from hitl_approvals.services import clients, rows
 from hitl_approvals.services.events import actor_of, interrupt_event
 from hitl_approvals.services.remote import TRIES, Owner, move, read_own, unsettled
 from hitl_approvals.text import cleaned
+from hitl_approvals.types import Person
 
 UNFETCHED = Q(consumed_at__isnull=True)
 _OPEN = (InterruptStatus.PENDING, InterruptStatus.DECIDED)
@@ -23,6 +24,7 @@ def withdraw(
     interrupt_id: UUID | str,
     *,
     client: Owner,
+    by: Person | None = None,
     reason: str = "",
     via: str = Door.PYTHON,
 ) -> PendingInterrupt:
@@ -32,20 +34,23 @@ def withdraw(
 
     Args:
         interrupt_id: The request.
-        client: Whose request it must be; None is trusted code.
+        client: Whose request it must be, and who takes it back; None is a person.
+        by: That person, who needs the right to administer; None is trusted code.
         reason: Why, for the audit trail.
         via: The door, for the audit trail.
 
     Raises:
-        InterruptNotFound: No such request, or it is another client's.
+        InterruptNotFound: No such request, it is another client's, or `by` may not see
+            it.
+        ReviewerNotAllowed: `by` may see it only.
         AlreadyConsumed: The decision was fetched, so the call may have been made.
         TransitionNotAllowed: It is over or in doubt, or it is a turn's.
     """
     actor = (
-        actor_of(None, via) if client is None else clients.actor_of_client(client, via)
+        actor_of(by, via) if client is None else clients.actor_of_client(client, via)
     )
     for _try in range(TRIES):
-        row = read_own(interrupt_id, client)
+        row = read_own(interrupt_id, client, by)
         if row.outcome_status == OutcomeStatus.WITHDRAWN:
             return row
         _require_unfetched(row)

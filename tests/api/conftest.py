@@ -9,6 +9,8 @@ from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
 from tests.api import agents_for_api, scenes
+from tests.api.conformance import every_answer_is_documented  # noqa: F401  a fixture
+from tests.api.remote_scenes import Agent
 
 
 @pytest.fixture(autouse=True)
@@ -53,3 +55,8 @@ def reviewer(client_of: Callable[[str], APIClient]) -> APIClient:
 @pytest.fixture
 def requester(client_of: Callable[[str], APIClient]) -> APIClient:
     return client_of("requester")
+
+
+@pytest.fixture
+def agent(db: None) -> Agent:
+    return Agent()

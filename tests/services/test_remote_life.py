@@ -623,7 +623,7 @@ def test_an_unused_approval_is_given_back_and_fetched_by_another():
         None,
     )
     assert kinds(row) == ["raised", "approved", "consumed", "given_back"]
-    assert events(row)[-1].detail == {"reason": "no model"}
+    assert events(row)[-1].detail == {"reason": "no model", "key": "a"}
     with pytest.raises(TransitionNotAllowed):
         report(row, key="a")
     assert not fetch(row, key="b").replayed
