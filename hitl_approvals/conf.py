@@ -28,6 +28,8 @@ DEFAULTS: dict[str, Any] = {
     "CLAIM_FOR": 900,
     "IDEMPOTENCY_KEPT": 604_800,
     "REJECT_REASONS": [],
+    "WAITERS_MOST": 1000,
+    "WAITERS_EACH": 500,
     "TIMEOUT": 60,
     "DEADLINE_MARGIN": 5,
     "THREAD_POLICY": "queue",
@@ -154,6 +156,16 @@ class HitlSettings:
     def deadline_margin(self) -> timedelta:
         """Added to the timeout before a silent call counts as over."""
         return self._seconds("DEADLINE_MARGIN")
+
+    @property
+    def waiters_most(self) -> int:
+        """How many requests with `wait` one process holds at once."""
+        return int(self._get("WAITERS_MOST"))
+
+    @property
+    def waiters_each(self) -> int:
+        """How many of them may be of one account; an agent client has its own limit."""
+        return int(self._get("WAITERS_EACH"))
 
     @property
     def thread_policy(self) -> str:

@@ -32,13 +32,25 @@ def open_interrupts(user: Person) -> QuerySet[PendingInterrupt]:
     return permissions.visible_to(user).filter(status__in=OPEN)
 
 
-def interrupt_get(interrupt_id: UUID | str, user: Person) -> PendingInterrupt:
+def interrupts_to_show(user: Person) -> QuerySet[PendingInterrupt]:
+    """Return what a person may see, each with its turn, client and queue."""
+    return permissions.visible_to(user).select_related("turn", "client", "queue")
+
+
+def interrupt_get(
+    interrupt_id: UUID | str, user: Person, *, using: str | None = None
+) -> PendingInterrupt:
     """Return one interrupt with its turn and queue.
+
+    Args:
+        interrupt_id: Any text; what is no id is nobody's.
+        user: Who asks.
+        using: The database to read from; None is where the site reads.
 
     Raises:
         InterruptNotFound: No such row, or this person may not see it.
     """
-    found = permissions.visible_to(user).select_related("turn", "client", "queue")
+    found = interrupts_to_show(user).using(using)
     try:
         row = found.filter(pk=interrupt_id).first()
     except (ValidationError, ValueError):
@@ -48,14 +60,22 @@ def interrupt_get(interrupt_id: UUID | str, user: Person) -> PendingInterrupt:
     return row
 
 
-def turn_get(turn_id: UUID | str, user: Person) -> AgentTurn:
+def turn_get(
+    turn_id: UUID | str, user: Person, *, using: str | None = None
+) -> AgentTurn:
     """Return one turn.
+
+    Args:
+        turn_id: Any text; what is no id is nobody's.
+        user: Who asks.
+        using: The database to read from; None is where the site reads.
 
     Raises:
         TurnNotFound: No such turn, or this person may not see it.
     """
+    found = permissions.turns_visible_to(user).using(using)
     try:
-        turn = permissions.turns_visible_to(user).filter(pk=turn_id).first()
+        turn = found.filter(pk=turn_id).first()
     except (ValidationError, ValueError):
         turn = None
     if turn is None:

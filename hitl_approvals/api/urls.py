@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from rest_framework.routers import SimpleRouter
-
 from hitl_approvals.api.interrupts import InterruptViewSet
 from hitl_approvals.api.links import APP_NAME
 from hitl_approvals.api.schema import is_installed
 from hitl_approvals.api.stats import StatsViewSet
 from hitl_approvals.api.turns import TurnViewSet
+from hitl_approvals.api.waiting.routing import WaitingRouter
 
 app_name = APP_NAME
 
-router = SimpleRouter()
+router = WaitingRouter()
 router.register("interrupts", InterruptViewSet, basename="interrupt")
 router.register("turns", TurnViewSet, basename="turn")
 router.register("stats", StatsViewSet, basename="stats")
