@@ -13,6 +13,7 @@ from rest_framework.response import Response
 
 from hitl_approvals.exceptions import (
     AgentNotFound,
+    AlreadyConsumed,
     AlreadyDecided,
     CheckpointConflict,
     ClaimedByAnother,
@@ -49,6 +50,7 @@ STATUS: dict[type[HitlApprovalsError], int] = {
     ClientNotAllowed: status.HTTP_403_FORBIDDEN,
     NotFound: status.HTTP_404_NOT_FOUND,
     TransitionNotAllowed: status.HTTP_409_CONFLICT,
+    AlreadyConsumed: status.HTTP_409_CONFLICT,
     AlreadyDecided: status.HTTP_409_CONFLICT,
     StaleReview: status.HTTP_409_CONFLICT,
     KeyReused: status.HTTP_409_CONFLICT,

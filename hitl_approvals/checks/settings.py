@@ -12,10 +12,17 @@ from django.utils.functional import Promise
 
 from hitl_approvals.conf import DEFAULTS, hitl_settings
 from hitl_approvals.dispatchers import NAMES
+from hitl_approvals.services.client_limits import MOST, NUMBERS, is_number
 
 MAX_REASON = 500
 THREAD_POLICIES = ("queue", "cancel", "refuse")
-NO_NUMBERS = ("DISPATCHER", "CELERY_QUEUE", "THREAD_POLICY", "REJECT_REASONS")
+NO_NUMBERS = (
+    "DISPATCHER",
+    "CELERY_QUEUE",
+    "THREAD_POLICY",
+    "REJECT_REASONS",
+    "CLIENT_LIMITS",
+)
 
 
 @register()
@@ -72,7 +79,23 @@ def check_settings(
                 id="hitl_approvals.E008",
             )
         )
+    if not _limits(raw.get("CLIENT_LIMITS", {})):
+        found.append(
+            Error(
+                "HITL_APPROVALS['CLIENT_LIMITS'] must be a dict that maps some of "
+                f"{', '.join(NUMBERS)} to an integer from 1 to {MOST}, or None.",
+                id="hitl_approvals.E010",
+            )
+        )
     return found
+
+
+def _limits(value: Any) -> bool:
+    """Tell whether these are limits of agent clients."""
+    return isinstance(value, dict) and all(
+        name in NUMBERS and (one is None or is_number(one))
+        for name, one in value.items()
+    )
 
 
 def _reasons(value: Any) -> bool:

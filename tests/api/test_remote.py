@@ -110,12 +110,13 @@ def test_a_doubt_is_settled_and_never_runs_again(client_of, body, code, status):
         assert "nothing here can run it again" in answer.json()["detail"]
 
 
-def test_a_review_of_a_turn_that_it_has_not_is_not_found(client_of):
+def test_it_has_no_turn_that_could_be_reviewed_again(client_of):
     row = remote.approved()
 
     answer = client_of("superuser").post(scenes.url(row, "re-review"))
 
-    assert answer.status_code == 404
+    assert answer.status_code == 409
+    assert fresh(row).status == "decided"
 
 
 def test_a_list_of_them_takes_no_more_queries_than_one(reviewer):

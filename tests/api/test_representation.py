@@ -22,7 +22,7 @@ FIELDS = {
     *("assignee", "claim_until"),
     *("resolved_at", "url", "client", "client_ref", "consumed_at", "outcome_due"),
 }
-ONLY_ALONE = {"args_schema", "context"}
+ONLY_ALONE = {"args_schema", "context", "submission"}
 LOGIN = {"host": "db-1", "token": "s3cr3t", "user": "root"}
 TIMES = ("requested_at", "decided_at", "expires_at", "execute_by", "resolved_at")
 

@@ -109,6 +109,35 @@ def test_reasons_may_be_translated(settings):
     assert hitl_settings.reject_reasons == ["Wrong amount", "pending"]
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        [],
+        {"opne": 3},
+        {"queues": ["default"]},
+        {"open": 0},
+        {"per_minute": "600"},
+        {"waiting": True},
+        {"waiting": 1.5},
+        {"open": 1_000_001},
+    ],
+)
+def test_limits_of_agent_clients_that_are_none_are_an_error(settings, value):
+    assert ids(with_settings(settings, {"CLIENT_LIMITS": value})) == ["E010"]
+
+
+def test_what_the_limits_of_agent_clients_leave_out_keeps_its_default(settings):
+    assert (
+        with_settings(settings, {"CLIENT_LIMITS": {"open": 3, "waiting": None}}) == []
+    )
+    assert hitl_settings.client_limits == {
+        "open": 3,
+        "per_minute": 600,
+        "waiting": None,
+    }
+
+
 @pytest.mark.parametrize("key", ["LEASE", "TIMEOUT", "MAX_ATTEMPTS", "MAX_DEPTH"])
 def test_a_limit_that_must_be_there_cannot_be_none(settings, key):
     assert ids(with_settings(settings, {key: None})) == ["E005"]
