@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -127,6 +127,34 @@ def tool_of(row: PendingInterrupt) -> Tool[Any, Any] | None:
 def forks_of(turn: AgentTurn, user: Person) -> QuerySet[AgentTurn]:
     """Return the turns that were forked from one and that a person may see, newest first."""
     return permissions.turns_visible_to(user).filter(parent=turn.pk).order_by("-pk")
+
+
+def search(text: str) -> Q:
+    """Return the condition for the interrupts that a search finds, each by an index.
+
+    An id finds the interrupt or those of the turn; else a text finds the tools and
+    agents of this site whose name contains it, those that are called exactly so, and
+    the threads that begin with it. Arguments are not searched: that would tell what is
+    in a hidden one.
+    """
+    if "\x00" in text:
+        return Q(pk__in=[])  # no database column holds it
+    try:
+        key = UUID(text)
+    except ValueError:
+        # No part of it reads the whole table.
+        return (
+            Q(tool_name__in=_named(text, registry.tools))
+            | Q(agent__in=_named(text, registry.agents))
+            | Q(thread_id__startswith=text)
+        )
+    return Q(pk=key) | Q(turn=key) | Q(thread_id=text)
+
+
+def _named(text: str, known: Iterable[str]) -> list[str]:
+    """Return what is called so: known names that contain it, and itself."""
+    part = text.casefold()
+    return [text, *(name for name in known if part in name.casefold())]
 
 
 def interrupts_of(

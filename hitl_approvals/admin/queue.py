@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
-from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
@@ -211,28 +210,7 @@ def _matching(rows: Rows, filters: Filters) -> Rows:
         rows = rows.filter(tool_name=filters.tool)
     if filters.kind:
         rows = rows.filter(kind=filters.kind)
-    return rows.filter(_search(filters.q)) if filters.q else rows
-
-
-def _search(text: str) -> Q:
-    if "\x00" in text:
-        return Q(pk__in=[])  # no database column holds it
-    try:
-        key = UUID(text)
-    except ValueError:
-        # Each by an index of its own: no part of it reads the whole table.
-        return (
-            Q(tool_name__in=_named(text, registry.tools))
-            | Q(agent__in=_named(text, registry.agents))
-            | Q(thread_id__startswith=text)
-        )
-    return Q(pk=key) | Q(turn=key) | Q(thread_id=text)
-
-
-def _named(text: str, known: Iterable[str]) -> list[str]:
-    """Return what is called so: known names that contain it, and itself."""
-    part = text.casefold()
-    return [text, *(name for name in known if part in name.casefold())]
+    return rows.filter(selectors.search(filters.q)) if filters.q else rows
 
 
 def _parts(rows: Rows, filters: Filters) -> list[Part[PendingInterrupt]]:

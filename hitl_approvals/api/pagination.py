@@ -7,7 +7,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar, TypeAlias
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -20,14 +20,18 @@ from rest_framework.views import APIView
 
 from hitl_approvals.api.errors import BadRequest
 from hitl_approvals.enums import InterruptStatus
-from hitl_approvals.models import PendingInterrupt
 from hitl_approvals.selectors import OPEN
 
-Rows = QuerySet[PendingInterrupt]
+Rows: TypeAlias = QuerySet[Any]
+Place: TypeAlias = tuple[datetime, UUID]
+
 PAGE_SIZE = 50
 MAX_PAGE_SIZE = 200
-NEWEST = "-requested_at"
-OLDEST = "requested_at"
+KEPT = "hitl_kept"
+"""Annotation of rows of which only some are meant, by a condition that has no index."""
+CHUNK = 1000
+MOST_CHUNKS = 5
+"""Rows that are looked at for one page, in steps, where a condition has no index."""
 _MAX_CURSOR = 200
 
 
@@ -35,14 +39,11 @@ _MAX_CURSOR = 200
 class Cursor:
     """A row that a page begins after, or ends before."""
 
-    requested_at: datetime
+    moment: datetime
     pk: UUID
     back: bool = False
-
-    @classmethod
-    def at(cls, row: PendingInterrupt, *, back: bool = False) -> Cursor:
-        """Return the cursor that stands on a row."""
-        return cls(row.requested_at, row.pk, back)
+    column: str = ""
+    """The time that the list is ordered by, unless it is the list's usual one."""
 
     @classmethod
     def read(cls, text: str) -> Cursor:
@@ -54,62 +55,74 @@ class Cursor:
         try:
             if len(text) > _MAX_CURSOR:
                 raise ValueError("too long")
-            moment, pk, back = json.loads(urlsafe_b64decode(text.encode("ascii")))
+            parts = json.loads(urlsafe_b64decode(text.encode("ascii")))
+            moment, pk, back, *rest = parts
             at = datetime.fromisoformat(moment)
-            if at.tzinfo is None:
-                raise ValueError("no zone")
+            if at.tzinfo is None or not all(isinstance(one, str) for one in rest):
+                raise ValueError("no zone, or no name")
             # In UTC here: at the ends of the calendar that overflows.
-            cursor = cls(at.astimezone(UTC), UUID(pk), bool(back))
+            at, column = at.astimezone(UTC), "".join(rest)
+            cursor = cls(at, UUID(pk), bool(back), column)
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
-            raise BadRequest(
-                "This cursor is none that a list gave out; start without one.",
-                errors=[{"loc": "cursor", "message": "Cannot be read."}],
-            ) from error
+            raise _no_cursor() from error
         return cursor
 
     def __str__(self) -> str:
-        parts = [self.requested_at.isoformat(), str(self.pk), int(self.back)]
+        parts = [self.moment.isoformat(), str(self.pk), int(self.back)]
+        parts += [self.column] if self.column else []
         return urlsafe_b64encode(json.dumps(parts).encode("ascii")).decode("ascii")
 
 
-class RequestedAtPagination(BasePagination):
-    """Orders by (requested_at, id) and pages by comparing with the last row shown."""
+class PositionPagination(BasePagination):
+    """Orders by a time and the key, and pages by comparing with the last row shown."""
 
     display_page_controls = False
+    orderings: ClassVar[tuple[str, ...]] = ()
+    """What `ordering` may be; the first is the usual one."""
+
+    def parts(self, rows: Rows, params: QueryDict, column: str) -> list[Rows]:
+        """Return the rows as parts that each have an index in the order of the list."""
+        return [rows]
 
     def paginate_queryset(  # type: ignore[override]  # our rows only, never a list
         self,
-        queryset: QuerySet[PendingInterrupt],
+        queryset: Rows,
         request: Request,
         view: APIView | None = None,
-    ) -> list[PendingInterrupt]:
+    ) -> list[Any]:
         """Return one page.
 
         Raises:
             BadRequest: A parameter cannot be read.
         """
         self.address = request.build_absolute_uri()
-        size = _page_size(request.query_params.get("page_size"))
-        newest = _newest_first(request.query_params.get("ordering"))
-        given = request.query_params.get("cursor")
+        params = request.query_params
+        size = _page_size(params.get("page_size"))
+        ordering = self._ordering(params.get("ordering"))
+        column = ordering.removeprefix("-")
+        given = params.get("cursor")
         cursor = None if given is None else Cursor.read(given)
+        self.column = "" if column == self.orderings[0].removeprefix("-") else column
+        if cursor is not None and cursor.column != self.column:
+            raise _no_cursor()
         back = cursor is not None and cursor.back
-        keys = _keys(
-            _parts(queryset, request.query_params),
-            cursor,
-            size + 1,
-            descending=newest is not back,
+        walk = _Walk(column, descending=ordering.startswith("-") is not back)
+        begin = None if cursor is None else (cursor.moment, cursor.pk)
+        found, given_up = walk.along(
+            self.parts(queryset, params, column), begin, size + 1
         )
-        more = len(keys) > size
-        found = queryset.in_bulk(keys[:size])
-        page = [found[key] for key in keys[:size] if key in found]
+        more = len(found) > size
+        places = found[:size]
+        end = places[-1] if more else given_up
+        rows = queryset.in_bulk([pk for _, pk in places])
+        start = places[0] if places and cursor is not None else None
         if back:
-            page.reverse()
-        has_next = back or more
-        has_previous = more if back else cursor is not None
-        self.next = Cursor.at(page[-1]) if page and has_next else None
-        self.previous = Cursor.at(page[0], back=True) if page and has_previous else None
-        return page
+            places.reverse()
+            # What lies ahead was there before; the row it began with is on that page.
+            self.next, self.previous = self._at(start), self._at(end, back=True)
+        else:
+            self.next, self.previous = self._at(end), self._at(start, back=True)
+        return [rows[pk] for _, pk in places if pk in rows]
 
     def get_paginated_response(self, data: Any) -> Response:
         """Return a page with the addresses of its neighbors."""
@@ -135,12 +148,25 @@ class RequestedAtPagination(BasePagination):
         kinds: dict[str, dict[str, Any]] = {
             "cursor": {"type": "string"},
             "page_size": {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE},
-            "ordering": {"type": "string", "enum": [NEWEST, OLDEST]},
+            "ordering": {"type": "string", "enum": list(self.orderings)},
         }
         return [
             {"name": name, "in": "query", "required": False, "schema": schema}
             for name, schema in kinds.items()
         ]
+
+    def _ordering(self, text: str | None) -> str:
+        if text is None:
+            return self.orderings[0]
+        if text in self.orderings:
+            return text
+        message = f"Give one of {', '.join(self.orderings)}."
+        raise BadRequest(
+            f"ordering: {message}", errors=[{"loc": "ordering", "message": message}]
+        )
+
+    def _at(self, place: Place | None, *, back: bool = False) -> Cursor | None:
+        return None if place is None else Cursor(*place, back, self.column)
 
     def _link(self, cursor: Cursor | None) -> str | None:
         if cursor is None:
@@ -148,45 +174,102 @@ class RequestedAtPagination(BasePagination):
         return replace_query_param(self.address, "cursor", str(cursor))
 
 
-def _parts(rows: Rows, params: QueryDict) -> list[Rows]:
-    """Return the rows of each status that was asked for, or all of them as one part.
+class InterruptPagination(PositionPagination):
+    """Interrupts, newest first, or by the time that they have left or were decided at."""
 
-    Each status has an index in this order. Asked for several at once, a database either
-    sorts them all, or walks along all rows in the hope that these are not the last.
-    """
-    asked = params.getlist("status") or list(InterruptStatus.values)
-    if only := params.get("open"):
-        asked = [one for one in asked if (one in OPEN) is (only == "true")]
-    elif "status" not in params:
-        return [rows]
-    return [rows.filter(status=one) for one in sorted(set(asked))]
-
-
-def _keys(
-    parts: Sequence[Rows], cursor: Cursor | None, size: int, *, descending: bool
-) -> list[UUID]:
-    """Return the keys of the first rows: should a database have to sort, it sorts little."""
-    found: list[tuple[datetime, UUID]] = []
-    for part in parts:
-        ordered = _from(part, cursor, descending=descending)
-        found += ordered.values_list("requested_at", "pk")[:size]
-    if len(parts) > 1:
-        found.sort(reverse=descending)
-    return [pk for _, pk in found[:size]]
-
-
-def _from(
-    rows: QuerySet[PendingInterrupt], cursor: Cursor | None, *, descending: bool
-) -> QuerySet[PendingInterrupt]:
-    sign, side = ("-", "lt") if descending else ("", "gt")
-    rows = rows.order_by(f"{sign}requested_at", f"{sign}pk")
-    if cursor is None:
-        return rows
-    # The first condition is implied by the second; an index can begin with it.
-    return rows.filter(**{f"requested_at__{side}e": cursor.requested_at}).filter(
-        Q(**{f"requested_at__{side}": cursor.requested_at})
-        | Q(**{f"pk__{side}": cursor.pk})
+    orderings = (
+        "-requested_at",
+        "requested_at",
+        "expires_at",
+        "-decided_at",
+        "decided_at",
     )
+
+    def parts(self, rows: Rows, params: QueryDict, column: str) -> list[Rows]:
+        """Return the rows of each status that was asked for, or all as one part.
+
+        Each status has an index in the order of the requests. Asked for several at
+        once, a database either sorts them all, or walks along all rows in the hope that
+        these are not the last.
+        """
+        if column == "expires_at":
+            limited = Q(status=InterruptStatus.PENDING, expires_at__isnull=False)
+            return [rows.filter(limited)]
+        if column == "decided_at":
+            return [rows.filter(decided_at__isnull=False)]
+        asked = params.getlist("status") or list(InterruptStatus.values)
+        if only := params.get("open"):
+            asked = [one for one in asked if (one in OPEN) is (only == "true")]
+        elif "status" not in params:
+            return [rows]
+        return [rows.filter(status=one) for one in sorted(set(asked))]
+
+
+class TurnPagination(PositionPagination):
+    """Turns, those that were started last first."""
+
+    orderings = ("-created_at", "created_at")
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """Reads the first keys of several parts in one order."""
+
+    column: str
+    descending: bool
+
+    def along(
+        self, parts: Sequence[Rows], begin: Place | None, size: int
+    ) -> tuple[list[Place], Place | None]:
+        """Return the first places; if it was given up before, also how far it came.
+
+        Only keys are read: should a database have to sort, it sorts little.
+        """
+        found: list[Place] = []
+        ends: list[Place] = []
+        for part in parts:
+            places, end = self._one(part, begin, size)
+            found += places
+            ends += [] if end is None else [end]
+        if len(parts) > 1:
+            found.sort(reverse=self.descending)
+        if not ends:
+            return found[:size], None
+        # Beyond the nearest end nobody knows what else there is.
+        nearest = max(ends) if self.descending else min(ends)
+        known = [
+            place
+            for place in found
+            if (place >= nearest if self.descending else place <= nearest)
+        ]
+        return known[:size], nearest
+
+    def _one(
+        self, part: Rows, begin: Place | None, size: int
+    ) -> tuple[list[Place], Place | None]:
+        if KEPT not in part.query.annotations:
+            keys = self._beyond(part, begin).values_list(self.column, "pk")
+            return list(keys[:size]), None
+        found: list[Place] = []
+        for _step in range(MOST_CHUNKS):
+            keys = self._beyond(part, begin).values_list(self.column, "pk", KEPT)
+            chunk = list(keys[:CHUNK])
+            found += [(moment, pk) for moment, pk, kept in chunk if kept]
+            if len(found) >= size or len(chunk) < CHUNK:
+                return found[:size], None
+            begin = chunk[-1][:2]
+        return found, begin
+
+    def _beyond(self, rows: Rows, begin: Place | None) -> Rows:
+        sign, side = ("-", "lt") if self.descending else ("", "gt")
+        rows = rows.order_by(f"{sign}{self.column}", f"{sign}pk")
+        if begin is None:
+            return rows
+        moment, pk = begin
+        # The first condition is implied by the second; an index can begin with it.
+        return rows.filter(**{f"{self.column}__{side}e": moment}).filter(
+            Q(**{f"{self.column}__{side}": moment}) | Q(**{f"pk__{side}": pk})
+        )
 
 
 def _page_size(text: str | None) -> int:
@@ -202,12 +285,8 @@ def _page_size(text: str | None) -> int:
     )
 
 
-def _newest_first(text: str | None) -> bool:
-    if text in (None, NEWEST):
-        return True
-    if text == OLDEST:
-        return False
-    message = f"Give {NEWEST} (newest first) or {OLDEST}."
-    raise BadRequest(
-        f"ordering: {message}", errors=[{"loc": "ordering", "message": message}]
+def _no_cursor() -> BadRequest:
+    return BadRequest(
+        "This cursor is none that this list gave out; start without one.",
+        errors=[{"loc": "cursor", "message": "Cannot be read."}],
     )

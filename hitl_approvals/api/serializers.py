@@ -152,8 +152,8 @@ class InterruptSerializer(InterruptListSerializer):
         return (row.submission or None) if self._to_agent() else None
 
 
-class TurnSerializer(serializers.Serializer[AgentTurn]):
-    """A turn, as whoever started it may see it."""
+class TurnListSerializer(serializers.Serializer[AgentTurn]):
+    """A turn in a list: all but what can be long, and what would be read row by row."""
 
     id = serializers.UUIDField(read_only=True)
     agent = serializers.CharField(read_only=True)
@@ -161,22 +161,31 @@ class TurnSerializer(serializers.Serializer[AgentTurn]):
     thread_id = serializers.CharField(read_only=True)
     status = serializers.CharField(read_only=True)
     undecided = serializers.IntegerField(read_only=True)
-    input = Json()
-    output = Json()
     error = Text()
     attempts = serializers.IntegerField(read_only=True)
     requested_by = Text(source="requested_by_label")
     created_at = Moment()
     finished_at = Moment()
-    interrupts = serializers.SerializerMethodField()
     # `parent` is a word of serializers, too; see `context` above.
     parent = serializers.UUIDField(  # type: ignore[assignment]
         source="parent_id", read_only=True, allow_null=True
     )
     forked_at = Text()
+    url = serializers.SerializerMethodField()
+
+    def get_url(self, turn: AgentTurn) -> str:
+        """Return the address of this turn."""
+        return link(self.context["request"], "turn-detail", turn.pk)
+
+
+class TurnSerializer(TurnListSerializer):
+    """A turn by itself, as whoever started it may see it."""
+
+    input = Json()
+    output = Json()
+    interrupts = serializers.SerializerMethodField()
     left_out = serializers.SerializerMethodField()
     forks = serializers.SerializerMethodField()
-    url = serializers.SerializerMethodField()
 
     def get_left_out(self, turn: AgentTurn) -> list[dict[str, Any]]:
         """Return the calls of unknown fate that a fork did not take over."""
@@ -207,7 +216,3 @@ class TurnSerializer(serializers.Serializer[AgentTurn]):
             }
             for pk, status in rows
         ]
-
-    def get_url(self, turn: AgentTurn) -> str:
-        """Return the address of this turn."""
-        return link(self.context["request"], "turn-detail", turn.pk)

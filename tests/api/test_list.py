@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64encode
+from datetime import timedelta
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from hitl_approvals import services
+from hitl_approvals.api import pagination
 from hitl_approvals.models import PendingInterrupt, ReviewQueue
 from tests.api import scenes
 
@@ -21,6 +24,7 @@ def rows(people) -> dict[str, PendingInterrupt]:
     return made
 
 
+DECIDED = {"decided", "resolved", "expired", "in_doubt", "cancelled"}
 FILTERS: list[tuple[str, set[str] | None]] = [
     ("", None),
     ("turn=&queue=&search=&open=&requested_after=", None),
@@ -37,12 +41,38 @@ FILTERS: list[tuple[str, set[str] | None]] = [
     ("thread=nothing", set()),
     ("tool=api_flaky&status=pending", set()),
     ("search=flaky", {"in_doubt"}),
-    ("search=FLAKY api_agent", {"in_doubt"}),
+    ("search=FLAKY", {"in_doubt"}),
+    ("search=api_agent", None),
     ("search=flaky refund", set()),
     ("search=%25", set()),
+    ("search=_", None),
+    ("search=lost", set()),
+    ("queue=default&queue=nowhere", None),
+    ("tool=api_flaky&tool=api_login", {"in_doubt"}),
+    ("agent=nobody&agent=api_agent", None),
+    ("kind=question", {"question"}),
+    ("kind=question&status=decided", set()),
+    ("priority=0", None),
+    ("priority=1", set()),
+    ("priority=-32768", None),
+    ("client=nobody", set()),
+    (
+        "decision=approve&decision=expire",
+        {"decided", "resolved", "in_doubt", "expired"},
+    ),
+    ("expires_after=2001-01-01T00:00:00Z", {"overdue", "expired"}),
+    ("expires_before=2001-01-01T00:00:00Z", set()),
+    ("ordering=expires_at", {"overdue"}),
+    ("ordering=expires_at&expires_before=2001-01-01T00:00:00Z", set()),
+    ("ordering=expires_at&status=decided", set()),
+    ("decided_before=9999-12-31T23:59:59Z", DECIDED),
+    ("ordering=decided_at", DECIDED),
+    ("ordering=-decided_at&decided_after=9999-12-31T23:59:59Z", set()),
+    ("ordering=decided_at&open=true", {"in_doubt"}),
+    ("tag=money", set()),
+    ("format=json", None),
     ("requested_after=9999-12-31T23:59:59Z", set()),
     ("requested_before=0001-01-02T00:00:00Z", set()),
-    ("unknown=parameter&status=in_doubt", {"in_doubt"}),
 ]
 
 
@@ -72,6 +102,7 @@ def test_a_row_is_found_by_its_turn_its_thread_and_its_time(rows, client_of):
         f"search={row.pk}",
         f"search={row.turn_id}",
         f"search={str(row.pk)[:-1]}x {row.pk}",
+        f"search={thread[:13]}",
     ):
         found = names(client.get(f"{scenes.LIST}?{query}"), rows)
         assert found == ({"resolved"} if "x " not in query else set()), query
@@ -111,6 +142,23 @@ UNREADABLE: list[tuple[str, str]] = [
     ("thread=%00", "thread"),
     ("search=%00", "search"),
     ("search=" + "x" * 201, "search"),
+    ("unknown=parameter&status=in_doubt", "unknown"),
+    ("statsu=pending", "statsu"),
+    ("%00=1", "\\x00"),
+    ("turn=&turn=", "turn"),
+    ("cursor=x&cursor=y", "cursor"),
+    ("kind=call", "kind"),
+    ("priority=high", "priority"),
+    ("priority=1.5", "priority"),
+    ("priority=40000", "priority"),
+    ("queue=a&queue=%00", "queue"),
+    ("tag=%00", "tag"),
+    ("tag=%2Ca", "tag"),
+    ("tool=" + "&tool=".join("abcdefghijklmnopqrstu"), "tool"),
+    ("client=%00", "client"),
+    ("expires_after=soon", "expires_after"),
+    ("decided_before=2026-01-01", "decided_before"),
+    ("ordering=expires_at&cursor=" + cursor("2026-01-01T00:00:00Z"), "cursor"),
     ("requested_after=yesterday", "requested_after"),
     ("requested_after=2026-02-30T00:00:00Z", "requested_after"),
     ("requested_after=2026-01-01T00:00:00", "requested_after"),
@@ -151,6 +199,82 @@ def test_what_cannot_be_read_is_refused_by_name(reviewer, query, loc):
     assert [one["loc"] for one in body["errors"]] == [loc]
     assert body["interrupt"] is None
     assert body["detail"]
+
+
+def test_a_tag_is_found_to_the_letter(reviewer):
+    tags = {
+        "one": ["money"],
+        "two": ["a", "money", "z"],
+        "case": ["Money"],
+        "longer": ["money!", "mone"],
+        "quoted": ['x"money"', '"money"', 'a,"money",b'],
+        "odd": ["100%", "a_b", "ünïcode", "back\\slash"],
+        "none": [],
+    }
+    rows = {name: scenes.pending() for name in tags}
+    for name, row in rows.items():
+        PendingInterrupt.objects.filter(pk=row.pk).update(tags=tags[name])
+
+    def found(*wanted: str) -> set[str]:
+        answer = reviewer.get(scenes.LIST, {"tag": list(wanted)})
+        assert answer.status_code == 200, answer.json()
+        return names(answer, rows)
+
+    assert found("money") == {"one", "two"}
+    assert found("Money") == {"case"}
+    assert found("money", "z") == {"two"}
+    assert found("money", "nothing") == set()
+    assert found("mone") == {"longer"}
+    assert found('"money"') == {"quoted"}
+    for odd in ("100%", "a_b", "ünïcode", "back\\slash"):
+        assert found(odd) == {"odd"}
+    assert found("%", "_") == set()
+
+
+@pytest.mark.parametrize("ordering", ["-requested_at", "requested_at"])
+@pytest.mark.parametrize("status", ["", "&status=pending&status=decided"])
+def test_a_filter_without_an_index_looks_at_so_many_rows_a_page(
+    reviewer, monkeypatch, ordering, status
+):
+    monkeypatch.setattr(pagination, "CHUNK", 2)
+    monkeypatch.setattr(pagination, "MOST_CHUNKS", 2)
+    rows = [scenes.pending() for _ in range(11)]
+    for row in (rows[2], rows[9]):
+        PendingInterrupt.objects.filter(pk=row.pk).update(tags=["rare"])
+    for row in rows[4:6]:
+        services.decide(row.pk, {"type": "approve"}, by=None, via="python")
+
+    with CaptureQueriesContext(connection) as queries:
+        pages = walk(reviewer, f"tag=rare&page_size=1&ordering={ordering}{status}")
+
+    wanted = [str(rows[2].pk), str(rows[9].pk)]
+    shown = [pk for page in pages for pk in page]
+    assert shown == (wanted if ordering == "requested_at" else wanted[::-1])
+    assert [] in pages  # looked on, and found none within the bound
+    assert all("LIMIT 2" in q["sql"] for q in queries if "hitl_kept" in q["sql"][:400])
+
+
+def test_the_soonest_limit_comes_first_and_pages_follow_it(reviewer):
+    rows = [scenes.overdue() for _ in range(5)]
+    for number, row in enumerate(rows):
+        later = timezone.now() + timedelta(hours=5 - number)
+        PendingInterrupt.objects.filter(pk=row.pk).update(expires_at=later)
+    scenes.pending()
+
+    pages = walk(reviewer, "ordering=expires_at&page_size=2")
+
+    assert [pk for page in pages for pk in page] == [str(r.pk) for r in rows[::-1]]
+
+
+def test_decisions_can_be_followed_in_the_order_they_were_made(reviewer):
+    rows = [scenes.pending() for _ in range(4)]
+    for row in rows[::-1]:
+        services.decide(row.pk, {"type": "approve"}, by=None, via="python")
+
+    pages = walk(reviewer, "ordering=decided_at&page_size=3")
+
+    found = PendingInterrupt.objects.order_by("decided_at", "pk")
+    assert [pk for page in pages for pk in page] == [str(row.pk) for row in found]
 
 
 def walk(client, query: str, between=lambda: None) -> list[list[str]]:
