@@ -18,11 +18,14 @@ from hitl_approvals.api import bodies, bulk, redaction
 from hitl_approvals.api.errors import BadRequest
 from hitl_approvals.api.filters import InterruptFilter
 from hitl_approvals.api.fresh import fresh
-from hitl_approvals.api.pagination import RequestedAtPagination
+from hitl_approvals.api.pagination import InterruptPagination
+from hitl_approvals.api.parameters import list_parameters, refuse_unknown_parameters
 from hitl_approvals.api.remote import CLIENT_ONLY, RemoteActions
-from hitl_approvals.api.repeats import once_a_key
+from hitl_approvals.api.repeats import once_a_key, replayed_header
 from hitl_approvals.api.serializers import InterruptListSerializer, InterruptSerializer
-from hitl_approvals.api.views import REPLAYED, person
+from hitl_approvals.api.views import person
+from hitl_approvals.api.waiting.kinds import INTERRUPTS
+from hitl_approvals.api.waiting.views import WaitingViewSet
 from hitl_approvals.decisions import Decision, Edit
 from hitl_approvals.enums import DecisionType, Door
 from hitl_approvals.exceptions import (
@@ -33,6 +36,7 @@ from hitl_approvals.exceptions import (
 from hitl_approvals.figures.scope import Scope
 from hitl_approvals.models import PendingInterrupt
 from hitl_approvals.services.claims import assign_by_name
+from hitl_approvals.services.settlements import settle_or_find
 from hitl_approvals.types import AgentPrincipal, Person
 
 NOT_IN_LISTS = (
@@ -47,13 +51,14 @@ NOT_IN_LISTS = (
 """Columns that can be long and that a list does not show."""
 
 
-class InterruptViewSet(RemoteActions):
+class InterruptViewSet(WaitingViewSet[PendingInterrupt], RemoteActions):
     """Requests for a human decision: to be listed, read and decided."""
 
     serializer_class = InterruptSerializer
+    kind = INTERRUPTS
     filter_backends = [DjangoFilterBackend]
     filterset_class = InterruptFilter
-    pagination_class = RequestedAtPagination
+    pagination_class = InterruptPagination
     client_actions = frozenset({"list", "retrieve", "events", "cancel", *CLIENT_ONLY})
 
     def get_queryset(self) -> QuerySet[PendingInterrupt]:
@@ -71,13 +76,16 @@ class InterruptViewSet(RemoteActions):
 
     def list(self, request: Request, **kwargs: Any) -> Response:
         """List the interrupts that you may see, newest first."""
+        refuse_unknown_parameters(request, list_parameters(self))
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
     def retrieve(self, request: Request, pk: str, **kwargs: Any) -> Response:
-        """Show one interrupt."""
-        row = selectors.interrupt_get(pk, person(request))
-        return Response(self.get_serializer(row).data)
+        """Show one interrupt; with `wait`, once there is something to tell."""
+        asked = self.asked_to_wait()
+        using = self.where_to_read(asked)
+        row = selectors.interrupt_get(pk, person(request), using=using)
+        return self.held(row, asked) or Response(self.get_serializer(row).data)
 
     @action(detail=True, methods=["post"])
     def approve(self, request: Request, pk: str, **kwargs: Any) -> Response:
@@ -102,21 +110,18 @@ class InterruptViewSet(RemoteActions):
     @action(detail=True, methods=["post"])
     def settle(self, request: Request, pk: str, **kwargs: Any) -> Response:
         """Say what became of a call whose fate is unknown."""
-        asked = bodies.read_settlement(request)
-        found = {"result": asked.result, "note": asked.note}
-
-        def work() -> PendingInterrupt:
-            return services.settle(
-                pk,
-                asked.answer,
-                by=person(request),
-                via=Door.API,
-                revision=asked.revision,
-                **found,
-            )
-
-        body = {"answer": asked.answer, **found}
-        return self._once(request, "settle", pk, work, body)
+        by, asked = person(request), bodies.read_settlement(request)
+        _row, replayed = settle_or_find(
+            pk,
+            asked.answer,
+            by=by,
+            via=Door.API,
+            result=asked.result,
+            note=asked.note,
+            revision=asked.revision,
+            key=asked.key,
+        )
+        return self._as_it_is_now(pk, replayed=replayed)
 
     @action(detail=True, methods=["post"])
     def claim(self, request: Request, pk: str, **kwargs: Any) -> Response:
@@ -143,8 +148,8 @@ class InterruptViewSet(RemoteActions):
     def re_review(self, request: Request, pk: str, **kwargs: Any) -> Response:
         """Take a decision back whose call the agent asks for differently now."""
         by = person(request)
-        bodies.read_nothing(request)
-        work = partial(services.re_review, pk, by=by, via=Door.API)
+        seen = bodies.read_seen(request)
+        work = partial(services.re_review, pk, by=by, via=Door.API, revision=seen)
         return self._once(request, "re-review", pk, work)
 
     @action(detail=False, methods=["post"], url_path="decide", url_name="decide")
@@ -161,8 +166,7 @@ class InterruptViewSet(RemoteActions):
     def _decide(self, request: Request, pk: str, kind: DecisionType) -> Response:
         asked = bodies.read_decision(request, kind)
         row, replayed = _record(pk, asked, person(request))
-        headers = {REPLAYED: "true" if replayed else "false"}
-        return Response(self._shown(row), headers=headers)
+        return Response(self._shown(row), headers=replayed_header(replayed))
 
     def _outcome(self, entry: bulk.Entry, by: Person) -> dict[str, Any]:
         try:
@@ -183,11 +187,14 @@ class InterruptViewSet(RemoteActions):
         work: Callable[[], object],
         body: Any = None,
     ) -> Response:
-        headers = once_a_key(request, verb, pk, work, body=body)
-        row = fresh(pk, person(request))
+        replayed = once_a_key(request, verb, pk, work, body=body)
+        return self._as_it_is_now(pk, replayed=replayed)
+
+    def _as_it_is_now(self, pk: str, *, replayed: bool) -> Response:
+        row = fresh(pk, person(self.request))
         if row is None:
             raise InterruptNotFound
-        return Response(self._shown(row), headers=headers)
+        return Response(self._shown(row), headers=replayed_header(replayed))
 
     def _shown(self, row: PendingInterrupt) -> Any:
         return InterruptSerializer(row, context=self.get_serializer_context()).data

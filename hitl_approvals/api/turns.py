@@ -7,16 +7,23 @@ from functools import partial
 from typing import Any
 
 from django.db.models import QuerySet
+from django_filters.rest_framework import DjangoFilterBackend
 from rest_framework import status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
 
 from hitl_approvals import canonical, engine, permissions, selectors, services
 from hitl_approvals.api import bodies
+from hitl_approvals.api.filters import TurnFilter
+from hitl_approvals.api.pagination import TurnPagination
+from hitl_approvals.api.parameters import list_parameters, refuse_unknown_parameters
 from hitl_approvals.api.repeats import once_a_key, replayed_header
-from hitl_approvals.api.serializers import TurnSerializer
-from hitl_approvals.api.views import ApprovalsViewSet, person
+from hitl_approvals.api.serializers import TurnListSerializer, TurnSerializer
+from hitl_approvals.api.views import person
+from hitl_approvals.api.waiting.kinds import TURNS
+from hitl_approvals.api.waiting.views import WaitingViewSet
 from hitl_approvals.enums import Door
 from hitl_approvals.exceptions import ReviewerNotAllowed
 from hitl_approvals.models import AgentTurn
@@ -24,15 +31,33 @@ from hitl_approvals.services.forking import fork_or_find
 from hitl_approvals.services.transactions import alias
 from hitl_approvals.types import Person
 
+NOT_IN_LISTS = ("execute_options", "input", "last_error", "output", "state")
+"""Columns that can be long and that a list does not show."""
 
-class TurnViewSet(ApprovalsViewSet[AgentTurn]):
+
+class TurnViewSet(WaitingViewSet[AgentTurn]):
     """Turns of agents: to be started and read."""
 
     serializer_class = TurnSerializer
+    filter_backends = [DjangoFilterBackend]
+    filterset_class = TurnFilter
+    pagination_class = TurnPagination
+    kind = TURNS
 
     def get_queryset(self) -> QuerySet[AgentTurn]:
         """Return what this person may see."""
         return permissions.turns_visible_to(person(self.request))
+
+    def get_serializer_class(self) -> type[BaseSerializer[AgentTurn]]:
+        """Return the short form for lists."""
+        return TurnListSerializer if self.action == "list" else TurnSerializer
+
+    def list(self, request: Request, **kwargs: Any) -> Response:
+        """List the turns that you may see, those that were started last first."""
+        refuse_unknown_parameters(request, list_parameters(self))
+        rows = self.get_queryset().defer(*NOT_IN_LISTS)
+        page = self.paginate_queryset(self.filter_queryset(rows))
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
     def create(self, request: Request, **kwargs: Any) -> Response:
         """Start a turn; a worker performs it."""
@@ -56,9 +81,12 @@ class TurnViewSet(ApprovalsViewSet[AgentTurn]):
         )
 
     def retrieve(self, request: Request, pk: str, **kwargs: Any) -> Response:
-        """Show one turn."""
-        turn = selectors.turn_get(pk, person(request))
-        return Response(self.get_serializer(turn).data)
+        """Show one turn; with `wait`, once there is something to tell."""
+        asked = self.asked_to_wait()
+        using = self.where_to_read(asked)
+        turn = selectors.turn_get(pk, person(request), using=using)
+        held = self.held(turn, asked)
+        return held or Response(self.get_serializer(turn).data)
 
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, pk: str, **kwargs: Any) -> Response:
