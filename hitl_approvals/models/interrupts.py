@@ -32,7 +32,11 @@ class PendingInterrupt(models.Model):
         AgentTurn, on_delete=models.PROTECT, null=True, related_name="interrupts"
     )
     client = models.ForeignKey(
-        AgentClient, on_delete=models.PROTECT, null=True, related_name="interrupts"
+        AgentClient,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="interrupts",
+        db_index=False,  # the first column of two indexes below
     )
     client_ref = models.CharField(max_length=500, default="", blank=True)
     """The remote agent's own name for the request."""
@@ -255,6 +259,14 @@ class PendingInterrupt(models.Model):
                 opclasses=["varchar_pattern_ops"],
             ),
             models.Index(fields=["agent"], name="hitl_int_agent_idx"),
+            # An agent client lists its own, and has only so many open.
+            models.Index(
+                fields=["client", "requested_at", "id"], name="hitl_int_client_idx"
+            ),
+            models.Index(
+                fields=["client", "status", "consumed_at"],
+                name="hitl_int_client_open_idx",
+            ),
             # Holds all that the numbers of a period are counted from.
             models.Index(
                 fields=["decided_at", "queue", "decision", "tool_name"],

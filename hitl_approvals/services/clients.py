@@ -205,9 +205,14 @@ def ensure_client(name: str) -> AgentClient:
     return made
 
 
+def every() -> QuerySet[AgentClient]:
+    """Return all clients by name, revoked ones too."""
+    return _clients().order_by("name")
+
+
 def find(name: str) -> AgentClient | None:
     """Return the client of that name, if it was ever needed."""
-    return _clients().filter(name=name).first()
+    return _clients().filter(name=name).first() if storable(name) else None
 
 
 def read(client_id: UUID | str) -> AgentClient:

@@ -72,7 +72,13 @@ def test_an_unknown_dispatcher_is_an_error_that_lists_the_known_ones(settings):
     assert "celery, worker, inline" in error.hint
 
 
-WORDS = {"CELERY_QUEUE", "DISPATCHER", "REJECT_REASONS", "THREAD_POLICY"}
+WORDS = {
+    "CELERY_QUEUE",
+    "CLIENT_LIMITS",
+    "DISPATCHER",
+    "REJECT_REASONS",
+    "THREAD_POLICY",
+}
 
 
 @pytest.mark.parametrize("key", sorted(set(DEFAULTS) - WORDS))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from argparse import ArgumentTypeError
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -13,22 +12,8 @@ from django.utils import timezone
 
 from hitl_approvals import health
 from hitl_approvals.management.moments import moment
+from hitl_approvals.management.spans import seconds
 from hitl_approvals.services import failover
-
-
-def seconds(text: str) -> timedelta:
-    """Read a number of seconds.
-
-    Raises:
-        ArgumentTypeError: It is no number, or below 0.
-    """
-    try:
-        number = float(text)
-        if number >= 0:
-            return timedelta(seconds=number)
-    except (OverflowError, ValueError):
-        pass
-    raise ArgumentTypeError(f"{text!r} is no number of seconds.")
 
 
 class Command(BaseCommand):
