@@ -34,6 +34,7 @@ INSTALLED_APPS = [
     "rest_framework",
     "rest_framework.authtoken",
     "django_filters",
+    "drf_spectacular_sidecar",  # Swagger UI from here, and not from elsewhere
     "hitl_approvals",
     "example_project.shop",
     "example_project.demo",

@@ -12,4 +12,5 @@ urlpatterns = [
     path("turns/", views.ask_support, name="ask-support"),
     path("admin/", admin.site.urls),
     path("api/", include("hitl_approvals.api.urls")),
+    path("api-docs/", views.api_page, name="api-docs"),
 ]

@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required, permission_required
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
@@ -14,6 +15,12 @@ from hitl_approvals import start_turn
 from hitl_approvals.models import AgentTurn
 
 EXAMPLE = "Order A-1002 arrived broken. Refund 240.00 EUR and write to the customer."
+
+API_PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'"
+)
+"""Swagger UI draws its icons from `data:`; nothing comes from another site."""
 
 
 class SignedInRequest(HttpRequest):
@@ -37,6 +44,16 @@ class ComplaintForm(forms.Form):
 def start_page(request: HttpRequest) -> HttpResponse:
     """Show what is here, and what became of the visitor's own turns."""
     return _page(request, ComplaintForm())
+
+
+@require_safe
+def api_page(request: HttpRequest) -> HttpResponse:
+    """Show the REST API, to be read and tried out with the visitor's own session."""
+    # The script sends the cookie's value with whatever writes.
+    get_token(request)
+    response = render(request, "shop/api.html")
+    response["Content-Security-Policy"] = API_PAGE_POLICY
+    return response
 
 
 @require_POST

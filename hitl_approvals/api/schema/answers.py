@@ -36,7 +36,18 @@ from hitl_approvals.figures.decided import KINDS
 from hitl_approvals.figures.report import PERIODS
 
 TEXT: Shape = {"type": "string"}
-OFFERED = tuple(kind for kind in DecisionType if kind is not DecisionType.EXPIRE)
+ENUMS: dict[str, Shape] = {
+    "Decision": said(one_of(DecisionType), "`expire` is the clock's own."),
+    "InterruptKind": one_of(InterruptKind),
+    "InterruptStatus": one_of(InterruptStatus),
+    "OfferedDecision": one_of(
+        kind for kind in DecisionType if kind is not DecisionType.EXPIRE
+    ),
+    "OutcomeStatus": one_of(OutcomeStatus),
+    "StepStatus": one_of(StepStatus),
+    "TurnStatus": one_of(TurnStatus),
+}
+"""Named, so that generated clients have one type for each."""
 
 _OF_FIELDS: tuple[tuple[type[drf.Field[Any, Any, Any, Any]], Shape], ...] = (
     (serializers.Text, or_null(TEXT)),
@@ -49,8 +60,8 @@ _OF_FIELDS: tuple[tuple[type[drf.Field[Any, Any, Any, Any]], Shape], ...] = (
 """What a field is unless a table below says more; the first that fits counts."""
 
 INTERRUPT: dict[str, Shape] = {
-    "kind": one_of(InterruptKind),
-    "status": one_of(InterruptStatus),
+    "kind": ref("InterruptKind"),
+    "status": ref("InterruptStatus"),
     "revision": said(
         {"type": "integer", "minimum": 1},
         "Counts what a reviewer has to know of; send back what you saw.",
@@ -81,11 +92,9 @@ INTERRUPT: dict[str, Shape] = {
     ),
     "tags": list_of(TEXT),
     "priority": said({"type": "integer"}, "Higher is more urgent."),
-    "allowed_decisions": list_of(one_of(OFFERED)),
+    "allowed_decisions": list_of(ref("OfferedDecision")),
     "policy": said(or_null(OBJECT), "Why it is here, frozen when it was raised."),
-    "decision": said(
-        or_null(one_of(DecisionType)), "`expire` is the clock's own decision."
-    ),
+    "decision": or_null(ref("Decision")),
     "decision_args": said(
         or_null(OBJECT), "What a reviewer put in place of the arguments."
     ),
@@ -94,21 +103,25 @@ INTERRUPT: dict[str, Shape] = {
     "requested_by": or_null(TEXT),
     "assignee": said(or_null(TEXT), "Who holds it now, while it is open."),
     "claim_until": or_null(MOMENT),
-    "outcome_status": or_null(one_of(OutcomeStatus)),
+    "outcome_status": or_null(ref("OutcomeStatus")),
     "outcome": said(ANY, "What a remote agent reported: any JSON."),
+    "submission": said(
+        or_null(TEXT),
+        "The request to the letter, to the agent that sent it and nobody else.",
+    ),
     "url": ADDRESS,
 }
 """What more is known of the fields of an interrupt than that they are texts."""
 
 TURN: dict[str, Shape] = {
-    "status": one_of(TurnStatus),
+    "status": ref("TurnStatus"),
     "undecided": COUNT,
     "input": said(ANY, "What the agent was asked: any JSON."),
     "output": said(ANY, "What it answered, once the turn is completed: any JSON."),
     "attempts": COUNT,
     "created_at": MOMENT,
     "interrupts": list_of(
-        answer({"id": UUID, "status": one_of(InterruptStatus), "url": ADDRESS})
+        answer({"id": UUID, "status": ref("InterruptStatus"), "url": ADDRESS})
     ),
     "parent": or_null(UUID),
     "left_out": list_of(
@@ -116,13 +129,34 @@ TURN: dict[str, Shape] = {
             {
                 "step": UUID,
                 "name": TEXT,
-                "status": one_of(StepStatus),
+                "status": ref("StepStatus"),
                 "position": {"type": "integer"},
             }
         )
     ),
-    "forks": list_of(
-        answer({"id": UUID, "status": one_of(TurnStatus), "url": ADDRESS})
+    "forks": list_of(answer({"id": UUID, "status": ref("TurnStatus"), "url": ADDRESS})),
+    "url": ADDRESS,
+}
+
+CONSUMED: dict[str, Shape] = {
+    "id": UUID,
+    "status": ref("InterruptStatus"),
+    "decision": ref("Decision"),
+    "args": said(or_null(OBJECT), "What may run; null: nothing may."),
+    "args_digest": or_null(DIGEST),
+    "value": said(ANY, "The answer to a question: any JSON."),
+    "reason": or_null(TEXT),
+    "decided_by": or_null(TEXT),
+    "decided_at": MOMENT,
+    "execute_by": or_null(MOMENT),
+    "outcome_due": said(or_null(MOMENT), "Until when the outcome has to be reported."),
+    "url": ADDRESS,
+}
+RECEIPT: dict[str, Shape] = {
+    "id": UUID,
+    "status": ref("InterruptStatus"),
+    "late": said(
+        {"type": "boolean"}, "It came too late to count; it stands in the audit trail."
     ),
     "url": ADDRESS,
 }
@@ -175,12 +209,24 @@ STATS: dict[str, Shape] = {
 
 def components() -> Iterator[tuple[str, Shape]]:
     """Describe every answer that is no refusal."""
+    yield from ENUMS.items()
     yield "Interrupt", serialized(serializers.InterruptSerializer, INTERRUPT)
     yield "ListedInterrupt", serialized(serializers.InterruptListSerializer, INTERRUPT)
     yield "InterruptPage", page("ListedInterrupt")
     yield "Turn", serialized(serializers.TurnSerializer, TURN)
-    yield "Outcomes", answer({"outcomes": list_of(ref("Outcome"))})
-    yield "Outcome", _outcome()
+    yield "ListedTurn", serialized(serializers.TurnListSerializer, TURN)
+    yield "TurnPage", page("ListedTurn")
+    yield "Outcomes", answer({"outcomes": list_of(ref("OutcomeOfMany"))})
+    yield "OutcomeOfMany", _outcome()
+    yield (
+        "ConsumedDecision",
+        answer(
+            CONSUMED,
+            "A decision in the hands of its agent. Act on an approval only while `status` is "
+            "`decided`.",
+        ),
+    )
+    yield "OutcomeReceipt", answer(RECEIPT)
     yield "Stats", answer(STATS)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from drf_spectacular.generators import EndpointEnumerator, SchemaGenerator
 from drf_spectacular.plumbing import normalize_result_object
 
-from hitl_approvals.api.schema.inspector import NewRegistry
+from hitl_approvals.api.schema.inspector import NewRegistry, register
+from hitl_approvals.api.schema.shapes import ref
 
 OPENAPI = "3.1.1"
 TITLE = "Approvals"
@@ -50,6 +51,8 @@ class Generator(SchemaGenerator):
         """Return the document with addresses relative to where the API is included."""
         with _one_at_a_time:
             paths = self._paths()
+        # No operation has it: it is what an address says to any other method.
+        register(self.registry, ref("Refused405", "responses"))
         used = {
             tag
             for path in paths.values()

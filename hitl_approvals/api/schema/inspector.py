@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from copy import deepcopy
 from typing import Any, cast
 
 from drf_spectacular.openapi import AutoSchema
@@ -39,11 +40,10 @@ class ApprovalsSchema(AutoSchema):
         known = OPERATIONS.get((self.served.basename, self.served.action))
         if known is None:
             return None
-        operation = self._operation(known)
+        operation = deepcopy(self._operation(known))
         old = not spectacular_settings.OAS_VERSION.startswith("3.1")
         old = old and not isinstance(registry, NewRegistry)
-        for kind, name, shape in needed(operation):
-            _register(registry, kind, name, older.shape(shape) if old else shape)
+        register(registry, operation, old=old)
         if old:
             operation = older.shape(operation)
         if requirements := self._security():
@@ -76,7 +76,8 @@ class ApprovalsSchema(AutoSchema):
     def _parameters(self, known: Operation) -> list[Shape]:
         found = [ref("Id", "parameters")] if "{id}" in self.path else []
         found += [ref(name, "parameters") for name in known.parameters]
-        found += known.query
+        if self.served.action == "retrieve":
+            found += parameters.of_waiting(self.served)
         if self.served.action != "list":
             return found
         if filterset := getattr(self.served, "filterset_class", None):
@@ -105,8 +106,16 @@ def describe(router: BaseRouter) -> None:
         viewset.schema = ApprovalsSchema()
 
 
+def register(registry: ComponentRegistry, node: Shape, *, old: bool = False) -> None:
+    """Bring in the components that something refers to."""
+    for kind, name, shape in needed(node):
+        _register(registry, kind, name, older.shape(shape) if old else shape)
+
+
 def _register(registry: ComponentRegistry, kind: str, name: str, shape: Shape) -> None:
-    component = ResolvedComponent(name=name, type=kind, schema=shape, object=name)
+    # A copy: whoever writes a document may change what is in it, and hooks do.
+    copy = deepcopy(shape)
+    component = ResolvedComponent(name=name, type=kind, schema=copy, object=name)
     registry.register_on_missing(component)
 
 

@@ -21,4 +21,6 @@ def shape(node: Any) -> Any:
         (only,) = (one for one in options if one != {"type": "null"})
         del older["anyOf"]
         older |= {"allOf": [only], "nullable": True}
+    if isinstance(older.get("exclusiveMinimum"), int):
+        older |= {"minimum": older["exclusiveMinimum"], "exclusiveMinimum": True}
     return older

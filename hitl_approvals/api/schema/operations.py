@@ -20,6 +20,14 @@ _OF_INTERRUPTS = (
     "interrupts_release",
     "interrupts_settle",
 )
+_OF_RAISED = (
+    "interrupts_read",
+    "interrupts_consume",
+    "interrupts_outcome",
+    "interrupts_give_back",
+    "interrupts_cancel",
+    *_OF_INTERRUPTS,
+)
 _OF_TURNS = ("turns_read", "turns_cancel", "turns_retry", "turns_restart", "turns_fork")
 
 
@@ -35,7 +43,6 @@ class Operation:
     needed: bool = False
     """Whether the body must say something."""
     parameters: tuple[str, ...] = ()
-    query: tuple[Shape, ...] = ()
     refusals: tuple[int, ...] = ()
     """Beside those that any address may answer with."""
     headers: tuple[str, ...] = ()
@@ -57,15 +64,35 @@ class Operation:
         return sorted({*always, *bodies, *self.refusals})
 
 
-def _decision(verb: str, component: str, *, needed: bool = True) -> Operation:
+def _command(
+    identifier: str,
+    component: str,
+    body: str,
+    *refusals: int,
+    needed: bool = False,
+    parameters: tuple[str, ...] = ("IdempotencyKey",),
+    links: tuple[str, ...] = (),
+) -> Operation:
     return Operation(
+        identifier,
+        {200: component},
+        body=body,
+        needed=needed,
+        parameters=parameters,
+        refusals=refusals,
+        headers=("Replayed",),
+        links=links,
+    )
+
+
+def _decision(verb: str, component: str, *, needed: bool = True) -> Operation:
+    return _command(
         f"interrupts_{verb}",
-        {200: "Interrupt"},
-        body=component,
+        "Interrupt",
+        component,
+        *ON_DECISIONS,
         needed=needed,
         parameters=("IdempotencyKey", "IfMatch"),
-        refusals=ON_DECISIONS,
-        headers=("Replayed",),
         links=("interrupts_read",),
     )
 
@@ -83,29 +110,77 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("interrupt", "reject"): _decision("reject", "Rejection"),
     ("interrupt", "edit"): _decision("edit", "Edit"),
     ("interrupt", "respond"): _decision("respond", "Response"),
-    ("interrupt", "settle"): Operation(
+    ("interrupt", "settle"): _command(
         "interrupts_settle",
-        {200: "Interrupt"},
-        body="Settlement",
+        "Interrupt",
+        "Settlement",
+        409,
+        423,
         needed=True,
-        parameters=("IfMatch",),
-        refusals=(409, 423),
+        parameters=("IdempotencyKey", "IfMatch"),
     ),
-    ("interrupt", "claim"): Operation(
-        "interrupts_claim", {200: "Interrupt"}, body="Claim", refusals=(409, 410, 423)
+    ("interrupt", "claim"): _command(
+        "interrupts_claim", "Interrupt", "Claim", 409, 410, 423
     ),
-    ("interrupt", "release"): Operation(
-        "interrupts_release", {200: "Interrupt"}, body="Release", refusals=(409, 423)
+    ("interrupt", "release"): _command(
+        "interrupts_release", "Interrupt", "Release", 409, 423
     ),
-    ("interrupt", "assign"): Operation(
-        "interrupts_assign",
-        {200: "Interrupt"},
-        body="Assignment",
+    ("interrupt", "assign"): _command(
+        "interrupts_assign", "Interrupt", "Assignment", 409, 410, 423, needed=True
+    ),
+    ("interrupt", "re_review"): _command(
+        "interrupts_re_review",
+        "Interrupt",
+        "Seen",
+        409,
+        parameters=("IdempotencyKey", "IfMatch"),
+    ),
+    ("interrupt", "create"): Operation(
+        "interrupts_raise",
+        {201: "Interrupt", 200: "Interrupt"},
+        body="Request",
         needed=True,
-        refusals=(409, 410, 423),
+        parameters=("NeededIdempotencyKey",),
+        refusals=(409,),
+        headers=("Location", "Replayed"),
+        links=_OF_RAISED,
+        described={
+            201: "It waits for a person.",
+            200: "This very request had been raised before; as it is now.",
+        },
     ),
-    ("interrupt", "re_review"): Operation(
-        "interrupts_re_review", {200: "Interrupt"}, body="Nothing", refusals=(409,)
+    ("interrupt", "consume"): _command(
+        "interrupts_consume",
+        "ConsumedDecision",
+        "Nothing",
+        409,
+        410,
+        parameters=("NeededIdempotencyKey",),
+        links=("interrupts_outcome", "interrupts_give_back"),
+    ),
+    ("interrupt", "outcome"): _command(
+        "interrupts_outcome",
+        "OutcomeReceipt",
+        "Outcome",
+        409,
+        410,
+        needed=True,
+        parameters=("NeededIdempotencyKey",),
+    ),
+    ("interrupt", "give_back"): _command(
+        "interrupts_give_back",
+        "Interrupt",
+        "Reason",
+        409,
+        410,
+        parameters=("NeededIdempotencyKey",),
+    ),
+    ("interrupt", "cancel"): Operation(
+        "interrupts_cancel",
+        {200: "Interrupt"},
+        body="Reason",
+        refusals=(409, 410),
+        links=("interrupts_read",),
     ),
     ("interrupt", "decide_many"): Operation(
         "interrupts_decide_many",
@@ -126,16 +201,17 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         links=_OF_TURNS,
         described={202: "The turn is owed to a worker."},
     ),
-    ("turn", "retrieve"): Operation("turns_read", {200: "Turn"}),
-    ("turn", "cancel"): Operation(
-        "turns_cancel", {200: "Turn"}, body="Reason", refusals=(409,)
+    ("turn", "list"): Operation(
+        "turns_list",
+        {200: "TurnPage"},
+        refusals=(400,),
+        links=_OF_TURNS,
+        id_at="/results/0/id",
     ),
-    ("turn", "retry"): Operation(
-        "turns_retry", {200: "Turn"}, body="Nothing", refusals=(409,)
-    ),
-    ("turn", "restart"): Operation(
-        "turns_restart", {200: "Turn"}, body="Restart", refusals=(409,)
-    ),
+    ("turn", "retrieve"): Operation("turns_read", {200: "Turn"}, refusals=(400,)),
+    ("turn", "cancel"): _command("turns_cancel", "Turn", "Reason", 409),
+    ("turn", "retry"): _command("turns_retry", "Turn", "Nothing", 409),
+    ("turn", "restart"): _command("turns_restart", "Turn", "Restart", 409),
     ("turn", "fork"): Operation(
         "turns_fork",
         {201: "Turn", 200: "Turn"},

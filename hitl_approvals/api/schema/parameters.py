@@ -19,6 +19,8 @@ from hitl_approvals.api.schema.shapes import (
     said,
     text,
 )
+from hitl_approvals.api.waiting import asking
+from hitl_approvals.api.waiting.views import WaitingViewSet
 
 
 def header(name: str, shape: Shape, about: str, *, required: bool = False) -> Shape:
@@ -112,6 +114,22 @@ def of_filters(filterset: Any) -> Iterator[Shape]:
     """Describe the query parameters that a list is filtered by."""
     for name, one in filterset.base_filters.items():
         yield query(name, _of_filter(one))
+
+
+def of_waiting(view: object) -> Iterator[Shape]:
+    """Describe how long a read may wait, and in which states."""
+    if isinstance(view, WaitingViewSet):
+        yield query(
+            asking.WAIT,
+            {"type": "number", "minimum": 0, "maximum": asking.MOST},
+            "Seconds to wait for a change, at most; a plain number with at most six "
+            "decimals.",
+        )
+        yield query(
+            asking.WHILE,
+            list_of(one_of(view.kind.states)),
+            "With `wait`: the states to wait in.",
+        )
 
 
 def of_paging(parameters: Iterable[Shape]) -> Iterator[Shape]:

@@ -15,10 +15,13 @@ from hitl_approvals.api.schema.shapes import (
     list_of,
     one_of,
     or_null,
+    ref,
     said,
     text,
 )
 from hitl_approvals.enums import DecisionType
+from hitl_approvals.services.outcomes import OUTCOMES
+from hitl_approvals.services.remote_requests import LENGTHS, MOST, MOST_SECONDS
 from hitl_approvals.services.settlements import ANSWERS
 
 REVISION = said(
@@ -52,6 +55,48 @@ _NEEDED = {
     DecisionType.RESPOND: ("value",),
 }
 
+_SPAN: Shape = {
+    "type": ["number", "null"],
+    "exclusiveMinimum": 0,
+    "maximum": MOST_SECONDS,
+}
+_NAMED: Shape = said(or_null(list_of({"type": "string"})), "Names of arguments.")
+RAISED: dict[str, Shape] = {
+    "kind": said(
+        or_null(ref("InterruptKind")),
+        "`tool_call` unless given; a question has a `payload`.",
+    ),
+    "tool_name": said(or_null(text(LENGTHS["tool_name"])), "What you would run."),
+    "args": said(or_null(OBJECT), "With which arguments."),
+    "args_schema": said(or_null(OBJECT), "JSON Schema that an edit has to fit too."),
+    "payload": said(ANY, "What is asked; only for a question."),
+    "response_schema": said(or_null(OBJECT), "JSON Schema that an answer has to fit."),
+    "tool_call_id": said(or_null(text(LENGTHS["tool_call_id"])), "The model's own id."),
+    "tool_description": said(or_null(text()), "What the tool does, for the reviewer."),
+    "agent": said(or_null(text(LENGTHS["agent"])), "The client's name unless given."),
+    "thread_id": said(or_null(text(LENGTHS["thread_id"])), "The conversation."),
+    "context": said(
+        or_null(OBJECT),
+        "What the reviewer should know: `asked`, `messages`, `agent_reason`, `metadata`.",
+    ),
+    "tags": or_null(list_of({"type": "string"})),
+    "why": said(or_null(text()), "Why a person is asked."),
+    "queue": said(or_null(text()), "Slug of the queue; the client's own unless given."),
+    "priority": said(
+        {"type": ["integer", "null"], "minimum": -MOST, "maximum": MOST},
+        "Higher is more urgent.",
+    ),
+    "allowed_decisions": or_null(list_of(ref("OfferedDecision"), minItems=1)),
+    "fixed": said(_NAMED, "Names of arguments that an edit must leave alone."),
+    "redact": said(_NAMED, "Names of arguments that are hidden from reviewers."),
+    "check_hint": said(
+        or_null(text()), "How a person finds out whether the call happened."
+    ),
+    "expires_in": said(_SPAN, "Seconds to decide."),
+    "execute_within": said(_SPAN, "Seconds from approval to fetching it."),
+    "outcome_within": said(_SPAN, "Seconds from fetching to reporting."),
+}
+
 
 def components() -> Iterator[tuple[str, Shape]]:
     """Describe every body that is read."""
@@ -69,6 +114,9 @@ def components() -> Iterator[tuple[str, Shape]]:
             ["to"],
         ),
     )
+    yield "Request", body(RAISED, about="A call to approve, or a question to answer.")
+    yield "Outcome", _outcome()
+    yield "Seen", body({"revision": REVISION})
     yield "Reason", body({"reason": NOTE})
     yield "Nothing", body({})
     yield (
@@ -115,6 +163,15 @@ def _decisions() -> Shape:
         minItems=1,
         maxItems=bulk.MOST,
     )
+
+
+def _outcome() -> Shape:
+    fields: dict[str, Shape] = {
+        "status": said(one_of(OUTCOMES), "`unknown` asks a person to find out."),
+        "result": said(ANY, "What the call returned."),
+        "error": or_null({"type": "string"}),
+    }
+    return body(fields, ["status"])
 
 
 def _typed(kind: DecisionType) -> Shape:
