@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from hitl_approvals.admin import shapes, values
 from hitl_approvals.admin.text import Redactor, show
 from hitl_approvals.exceptions import PayloadRejected
 from hitl_approvals.models import PendingInterrupt
+from hitl_approvals.text import texts_in
 
 WIDE = 60
 """Longer texts take the type's column too."""
@@ -42,7 +43,7 @@ class CallArguments:
         """Return what takes this call's secrets out of other texts."""
         found: list[str] = []
         for name in self.secret:
-            found += _texts(self.given.get(name))
+            found += texts_in(self.given.get(name))
         return Redactor(found)
 
     def shape(self, name: str) -> shapes.Shape:
@@ -263,14 +264,3 @@ def fits(shape: shapes.Shape, value: Any) -> bool:
         shapes.BOOLEAN: isinstance(value, bool),
     }
     return kinds.get(shape.kind, True)
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from _texts(one)
-    elif isinstance(value, list):
-        for one in value:
-            yield from _texts(one)

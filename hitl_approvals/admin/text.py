@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
+
+from hitl_approvals import text as plain_text
 
 LIMIT = 4000
 """Characters of one value that a page shows; the rest is counted."""
@@ -53,31 +54,13 @@ class Shown:
         return hidden_note(self.hidden, self.turning)
 
 
-class Redactor:
-    """Knows the secret texts of one call and takes them out of all others."""
+class Redactor(plain_text.Redactor):
+    """Says in the reader's language that something was taken out."""
 
-    def __init__(self, secrets: Sequence[str] = ()) -> None:
-        # Shorter ones would tear holes into unrelated words.
-        self.secrets = sorted({one for one in secrets if len(one) > 3}, key=len)[::-1]
-
-    def clean(self, text: str) -> str:
-        """Return the text with every secret replaced."""
-        for secret in self.secrets:
-            text = text.replace(secret, f"[{_('hidden')}]")
-        return text
-
-    def inside(self, value: Any) -> Any:
-        """Return a JSON value with every secret in its texts and names replaced."""
-        if not self.secrets:
-            return value
-        if isinstance(value, str):
-            return self.clean(value)
-        if isinstance(value, Mapping):
-            pairs = value.items()
-            return {self.clean(str(key)): self.inside(one) for key, one in pairs}
-        if isinstance(value, (list, tuple)):
-            return [self.inside(one) for one in value]
-        return value
+    @property
+    def word(self) -> str:
+        """What stands in place of a secret."""
+        return f"[{_('hidden')}]"
 
 
 NOTHING_SECRET = Redactor()
