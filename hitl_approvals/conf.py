@@ -38,6 +38,16 @@ DEFAULTS: dict[str, Any] = {
     "MAX_CONTEXT_BYTES": 65_536,
     "PUBLISH_TIMEOUT": 3,
     "CELERY_QUEUE": None,
+    "WEBHOOKS": {},
+    "WEBHOOK_TIMEOUT": 10,
+    "WEBHOOK_BACKOFF": 5,
+    "WEBHOOK_BACKOFF_MAX": 21_600,
+    "WEBHOOK_GIVE_UP_AFTER": 259_200,
+    "WEBHOOK_CONCURRENCY": 1,
+    "WEBHOOK_CELERY_QUEUE": None,
+    "WEBHOOK_ALLOW_PRIVATE": False,
+    "WEBHOOK_ALLOW_HTTP": False,
+    "DELIVERIES_KEPT": 2_592_000,
 }
 """Every key that the dict may hold, with its default."""
 
@@ -148,16 +158,6 @@ class HitlSettings:
         return [str(one) for one in self._get("REJECT_REASONS") or ()]
 
     @property
-    def timeout(self) -> timedelta:
-        """How long one tool call may take, unless the tool says otherwise."""
-        return self._seconds("TIMEOUT")
-
-    @property
-    def deadline_margin(self) -> timedelta:
-        """Added to the timeout before a silent call counts as over."""
-        return self._seconds("DEADLINE_MARGIN")
-
-    @property
     def waiters_most(self) -> int:
         """How many requests with `wait` one process holds at once."""
         return int(self._get("WAITERS_MOST"))
@@ -166,6 +166,16 @@ class HitlSettings:
     def waiters_each(self) -> int:
         """How many of them may be of one account; an agent client has its own limit."""
         return int(self._get("WAITERS_EACH"))
+
+    @property
+    def timeout(self) -> timedelta:
+        """How long one tool call may take, unless the tool says otherwise."""
+        return self._seconds("TIMEOUT")
+
+    @property
+    def deadline_margin(self) -> timedelta:
+        """Added to the timeout before a silent call counts as over."""
+        return self._seconds("DEADLINE_MARGIN")
 
     @property
     def thread_policy(self) -> str:
@@ -197,6 +207,57 @@ class HitlSettings:
         """Celery queue of our tasks; None is the site's default queue."""
         value = self._get("CELERY_QUEUE")
         return None if value is None else str(value)
+
+    @property
+    def webhooks(self) -> Any:
+        """Where the outside is told what happens, by name; as the site wrote it."""
+        return self._get("WEBHOOKS")
+
+    @property
+    def webhook_timeout(self) -> timedelta:
+        """How long one attempt may take, from the name to the answer."""
+        return self._seconds("WEBHOOK_TIMEOUT")
+
+    @property
+    def webhook_backoff(self) -> timedelta:
+        """Longest wait after the first failed attempt; each further one is four times it."""
+        return self._seconds("WEBHOOK_BACKOFF")
+
+    @property
+    def webhook_backoff_max(self) -> timedelta:
+        """The longest wait between two attempts."""
+        return self._seconds("WEBHOOK_BACKOFF_MAX")
+
+    @property
+    def webhook_give_up_after(self) -> timedelta:
+        """No attempt begins later than this after the event, or after a resend."""
+        return self._seconds("WEBHOOK_GIVE_UP_AFTER")
+
+    @property
+    def webhook_concurrency(self) -> int:
+        """How many attempts at one endpoint run at the same time."""
+        return max(1, int(self._get("WEBHOOK_CONCURRENCY")))
+
+    @property
+    def webhook_celery_queue(self) -> str | None:
+        """Celery queue of the deliveries; None is that of the other tasks."""
+        value = self._get("WEBHOOK_CELERY_QUEUE")
+        return self.celery_queue if value is None else str(value)
+
+    @property
+    def webhook_allow_private(self) -> Any:
+        """True, or networks and host names, that may have addresses which are not public."""
+        return self._get("WEBHOOK_ALLOW_PRIVATE")
+
+    @property
+    def webhook_allow_http(self) -> bool:
+        """Whether endpoints may be called without TLS."""
+        return self._get("WEBHOOK_ALLOW_HTTP") is True
+
+    @property
+    def deliveries_kept(self) -> timedelta | None:
+        """How long a delivery is kept that is over; None is for ever."""
+        return self._optional_seconds("DELIVERIES_KEPT")
 
 
 hitl_settings = HitlSettings()

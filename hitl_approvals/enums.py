@@ -140,6 +140,14 @@ ASIDE = (
 """Events of an interrupt that tell of no transition: its status stays as it was."""
 
 
+class DeliveryStatus(TextChoices):
+    """Where a message to the outside stands."""
+
+    OWED = "owed", _("owed")
+    DELIVERED = "delivered", _("delivered")
+    GIVEN_UP = "given_up", _("given up")
+
+
 class Door(TextChoices):
     """How a decision or a command came in; recorded as text."""
 

@@ -10,8 +10,9 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
-from hitl_approvals import engine, services
-from hitl_approvals.dispatchers.celery import RUN_TURN, SWEEP
+from hitl_approvals import dispatchers, engine, services
+from hitl_approvals.dispatchers.celery import DELIVER, RUN_TURN, SWEEP
+from hitl_approvals.services import deliveries
 from hitl_approvals.sweeping import Sweeper
 
 _LAST_PASS_SECONDS = 5
@@ -29,6 +30,15 @@ def run_turn(turn_id: str, **_later: Any) -> str:
 def sweep(**_later: Any) -> dict[str, int]:
     """Make one pass of the sweeper."""
     return services.sweep().as_dict()
+
+
+@shared_task(name=DELIVER, ignore_result=True, acks_late=False, max_retries=0)
+def deliver(channel: str, **_later: Any) -> int:
+    """Send what a channel is owed for a while, then let other tasks have their turn."""
+    attempts = deliveries.drain(channel)
+    if attempts and deliveries.is_due(channel):
+        dispatchers.deliver([channel])
+    return attempts
 
 
 @worker_ready.connect

@@ -23,6 +23,7 @@ from hitl_approvals.checks.database import (
 from hitl_approvals.checks.desk import check_desk
 from hitl_approvals.checks.settings import check_settings, check_time_zone
 from hitl_approvals.checks.views import check_views
+from hitl_approvals.checks.webhooks import check_webhooks
 
 ALL: Sequence[Callable[..., list[CheckMessage]]] = (
     check_settings,
@@ -36,6 +37,7 @@ ALL: Sequence[Callable[..., list[CheckMessage]]] = (
     check_effects,
     check_names_in_policies,
     check_desk,
+    check_webhooks,
 )
 
 

@@ -22,7 +22,13 @@ NO_NUMBERS = (
     "THREAD_POLICY",
     "REJECT_REASONS",
     "CLIENT_LIMITS",
+    "WEBHOOKS",
+    "WEBHOOK_CELERY_QUEUE",
+    "WEBHOOK_ALLOW_HTTP",
+    "WEBHOOK_ALLOW_PRIVATE",
 )
+NONE_IS_NO_LIMIT = ("DELIVERIES_KEPT", "EXECUTE_WITHIN")
+"""Keys that may be None although their default is a number."""
 
 
 @register()
@@ -113,7 +119,7 @@ def _reasons(value: Any) -> bool:
 
 def _positive(key: str, value: Any) -> bool:
     if value is None:
-        return DEFAULTS[key] is None or key == "EXECUTE_WITHIN"
+        return DEFAULTS[key] is None or key in NONE_IS_NO_LIMIT
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from importlib import import_module
 from uuid import UUID
 
@@ -28,6 +29,29 @@ def wake(turn_id: UUID) -> bool:
         # The row says that a run is owed; a sweeper will say so again.
         logger.warning(
             "Could not announce turn %s; the sweeper will.", turn_id, exc_info=True
+        )
+        return False
+    return told
+
+
+def deliver(channels: Sequence[str]) -> bool:
+    """Announce that deliveries are owed to these channels. Never raises.
+
+    Returns:
+        True if the hint is on its way, as far as this process can tell.
+    """
+    name = hitl_settings.dispatcher
+    if name == "worker":
+        return False  # `manage.py hitl_worker` looks at the rows by itself.
+    try:
+        dispatcher = import_module(f"hitl_approvals.dispatchers.{name}")
+        told: bool = dispatcher.deliver(channels)
+    except Exception:
+        # The rows say what is owed; a sweeper will say so again.
+        logger.warning(
+            "Could not announce deliveries to %s; the sweeper will.",
+            ", ".join(channels),
+            exc_info=True,
         )
         return False
     return told

@@ -1,10 +1,12 @@
-"""Publishes the hint to Celery by the task's pinned name, for a bounded time."""
+"""Publishes hints to Celery by the tasks' pinned names, for a bounded time."""
 
 from __future__ import annotations
 
 import logging
 import os
 import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from celery import current_app
@@ -15,56 +17,101 @@ logger = logging.getLogger("hitl_approvals")
 
 RUN_TURN = "hitl_approvals.run_turn"
 SWEEP = "hitl_approvals.sweep"
+DELIVER = "hitl_approvals.deliver"
 _MOST_WAITING = 4
-_waiting = threading.BoundedSemaphore(_MOST_WAITING)
+
+
+class _Slots:
+    """How many threads may wait for the broker, for each kind of hint.
+
+    Deliveries have slots of their own: nobody waits for them, so many can come at once,
+    and they must not take those of the runs.
+    """
+
+    def __init__(self) -> None:
+        self.runs = threading.BoundedSemaphore(_MOST_WAITING)
+        self.deliveries = threading.BoundedSemaphore(_MOST_WAITING)
+
+
+_slots = _Slots()
 
 
 def _forget_the_parents_threads() -> None:
     """Give a forked child slots of its own: the threads that hold these are not in it."""
-    global _waiting
-    _waiting = threading.BoundedSemaphore(_MOST_WAITING)
+    global _slots
+    _slots = _Slots()
 
 
 os.register_at_fork(after_in_child=_forget_the_parents_threads)
 
 
 def wake(turn_id: UUID) -> bool:
-    """Publish in a thread of its own and wait for it at most `PUBLISH_TIMEOUT`.
+    """Announce an owed run, and wait for it at most `PUBLISH_TIMEOUT`."""
+    hints = _Hints(RUN_TURN, [str(turn_id)], hitl_settings.celery_queue)
+    return hints.publish(_slots.runs, hitl_settings.publish_timeout)
 
-    A broker that accepts connections and never answers would otherwise hold the
-    reviewer's request for ever, whatever the transport's own time-outs are.
+
+def deliver(channels: Sequence[str]) -> bool:
+    """Announce what channels are owed, one message each, without waiting for it.
+
+    Whoever commits has waited for the announcement of a run already, and the outside
+    does not notice if it takes until the sweeper comes by.
     """
-    slots = _waiting
-    if not slots.acquire(blocking=False):
-        logger.warning(
-            "The broker does not answer; turn %s waits for the sweeper.", turn_id
-        )
-        return False
-    failures: list[Exception] = []
+    hints = _Hints(DELIVER, channels, hitl_settings.webhook_celery_queue)
+    return hints.publish(_slots.deliveries, None)
 
-    def publish() -> None:
-        try:
-            current_app.send_task(
-                RUN_TURN,
-                args=[str(turn_id)],
-                queue=hitl_settings.celery_queue,
-                retry=False,
-                ignore_result=True,
+
+@dataclass(slots=True)
+class _Hints:
+    """Messages that one thread publishes."""
+
+    task: str
+    names: Sequence[str]
+    """One message each; it is the only argument."""
+    queue: str | None
+    failures: list[Exception] = field(default_factory=list)
+
+    def publish(self, slots: threading.BoundedSemaphore, seconds: float | None) -> bool:
+        """Publish in a thread of its own and wait so long; None is not at all.
+
+        A broker that accepts connections and never answers would otherwise hold the
+        reviewer's request for ever, whatever the transport's own time-outs are.
+        """
+        if not slots.acquire(blocking=False):
+            logger.warning(
+                "The broker does not answer; %s waits for the sweeper.", self
             )
-        except Exception as error:  # noqa: BLE001  told to the caller below
-            failures.append(error)
+            return False
+        thread = threading.Thread(
+            target=self._send, args=(slots,), name="hitl-publish", daemon=True
+        )
+        thread.start()
+        if seconds is None:
+            return True
+        thread.join(seconds)
+        if thread.is_alive():
+            logger.warning("The broker is slow; %s may wait for the sweeper.", self)
+        return not thread.is_alive() and not self.failures
+
+    def _send(self, slots: threading.BoundedSemaphore) -> None:
+        try:
+            for name in self.names:
+                current_app.send_task(
+                    self.task,
+                    args=[name],
+                    queue=self.queue,
+                    retry=False,
+                    ignore_result=True,
+                )
+        except Exception as error:  # noqa: BLE001  told to whoever waits, and here
+            self.failures.append(error)
+            logger.warning(
+                "The broker refused %s (%s); the sweeper will announce it again.",
+                self,
+                error,
+            )
         finally:
             slots.release()
 
-    thread = threading.Thread(target=publish, name="hitl-publish", daemon=True)
-    thread.start()
-    thread.join(hitl_settings.publish_timeout)
-    if thread.is_alive():
-        logger.warning("The broker is slow; turn %s may wait for the sweeper.", turn_id)
-    elif failures:
-        logger.warning(
-            "The broker refused turn %s (%s); the sweeper will announce it again.",
-            turn_id,
-            failures[0],
-        )
-    return not thread.is_alive() and not failures
+    def __str__(self) -> str:
+        return f"{self.task} {', '.join(self.names)}"

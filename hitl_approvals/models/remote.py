@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from hitl_approvals.enums import DeliveryStatus
 from hitl_approvals.models.expressions import DbNow
 from hitl_approvals.models.fields import CanonicalJSONField
 from hitl_approvals.models.ids import new_id
@@ -60,12 +61,8 @@ class Delivery(models.Model):
     status = models.CharField(
         _("status"),
         max_length=16,
-        choices=[
-            ("owed", _("owed")),
-            ("delivered", _("delivered")),
-            ("given_up", _("given up")),
-        ],
-        default="owed",
+        choices=DeliveryStatus.choices,
+        default=DeliveryStatus.OWED,
     )
     attempts = models.PositiveIntegerField(_("attempts"), default=0)
     next_attempt_at = models.DateTimeField(_("next attempt"), null=True)

@@ -19,6 +19,7 @@ from hitl_approvals.services.forking import fork
 from hitl_approvals.services.giving_back import give_back
 from hitl_approvals.services.outcomes import report_outcome
 from hitl_approvals.services.raising import raise_remote
+from hitl_approvals.services.resending import give_up_delivery, resend_delivery
 from hitl_approvals.services.revealing import reveal
 from hitl_approvals.services.settlements import settle
 from hitl_approvals.services.sweeper import SweepReport, sweep
@@ -47,11 +48,13 @@ __all__ = [
     "ensure_client",
     "fork",
     "give_back",
+    "give_up_delivery",
     "limit_of",
     "raise_remote",
     "re_review",
     "release",
     "report_outcome",
+    "resend_delivery",
     "restart",
     "retry",
     "reveal",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hitl_approvals.models import InterruptEvent
-from hitl_approvals.services import rows
+from hitl_approvals.services import outbox, rows, telling
 from hitl_approvals.services.transactions import alias
 
 
@@ -26,3 +26,5 @@ def record_events(events: Sequence[InterruptEvent]) -> None:
         events[0].save(using=alias(), force_insert=True)
     else:
         rows.events().bulk_create(events)
+    outbox.owe(events)
+    telling.tell_after_commit(events)

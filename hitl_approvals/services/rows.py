@@ -9,6 +9,8 @@ from django.db.models import QuerySet
 
 from hitl_approvals.models import (
     AgentTurn,
+    Delivery,
+    DeliveryChannel,
     InterruptEvent,
     PendingInterrupt,
     TurnStep,
@@ -30,6 +32,14 @@ def steps() -> QuerySet[TurnStep]:
 
 def events() -> QuerySet[InterruptEvent]:
     return InterruptEvent.objects.using(alias())
+
+
+def deliveries() -> QuerySet[Delivery]:
+    return Delivery.objects.using(alias())
+
+
+def channels() -> QuerySet[DeliveryChannel]:
+    return DeliveryChannel.objects.using(alias())
 
 
 def take(rows: QuerySet[Any]) -> bool:

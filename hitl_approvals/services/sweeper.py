@@ -34,6 +34,7 @@ from hitl_approvals.services import (
     overdue,
     rows,
     threads,
+    upkeep,
 )
 from hitl_approvals.services.events import SYSTEM, head, turn_event
 from hitl_approvals.services.recording import record_event, record_events
@@ -58,6 +59,8 @@ class SweepReport:
     unblocked: int = 0
     unclaimed: int = 0
     announced: int = 0
+    channels: int = 0
+    given_up: int = 0
     forgotten: int = 0
 
     def as_dict(self) -> dict[str, int]:
@@ -75,7 +78,10 @@ def sweep() -> SweepReport:
     report.unblocked = threads.unblock_orphans()
     report.unclaimed = _give_up_on_unclaimed()
     report.announced = _announce()
+    report.given_up = upkeep.give_up_overdue(limit=BATCH)
+    report.channels = upkeep.announce()
     report.forgotten = idempotency.forget_old(limit=BATCH)
+    report.forgotten += upkeep.forget_old(limit=BATCH)
     marks.note_sweep(report.as_dict())
     return report
 

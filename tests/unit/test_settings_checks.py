@@ -36,6 +36,7 @@ def test_the_suites_own_settings_pass():
         None,
         dict(DEFAULTS),
         {"DISPATCHER": "inline", "EXPIRES_IN": None, "EXECUTE_WITHIN": None},
+        {"DELIVERIES_KEPT": None, "WEBHOOK_CELERY_QUEUE": "outside"},
         {"LEASE": 0.5, "MAX_ATTEMPTS": 1, "CELERY_QUEUE": "agents"},
     ],
 )
@@ -78,6 +79,10 @@ WORDS = {
     "DISPATCHER",
     "REJECT_REASONS",
     "THREAD_POLICY",
+    "WEBHOOKS",
+    "WEBHOOK_ALLOW_HTTP",
+    "WEBHOOK_ALLOW_PRIVATE",
+    "WEBHOOK_CELERY_QUEUE",
 }
 
 

@@ -1,4 +1,4 @@
-"""Runs owed turns straight from their rows, without any broker."""
+"""Runs owed turns and sends owed deliveries from their rows, without any broker."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import DatabaseError, close_old_connections
 
-from hitl_approvals import engine
+from hitl_approvals import delivering, engine
+from hitl_approvals.delivering import Deliverer
 from hitl_approvals.registry import registry
 from hitl_approvals.services import turns
 from hitl_approvals.sweeping import Sweeper
 
 
 class Command(BaseCommand):
-    """Looks at the table, runs what is owed, sweeps; stops after the turn it is in."""
+    """Looks at the tables, does what is owed, sweeps; stops after the turn it is in."""
 
     help = (
-        "Run owed agent turns without a broker (HITL_APPROVALS['DISPATCHER'] = "
-        "'worker'). Any number may run. SIGTERM and Ctrl-C end it after the turn "
+        "Run owed agent turns and send owed webhooks without a broker "
+        "(HITL_APPROVALS['DISPATCHER'] = 'worker'). Any number may run. SIGTERM and Ctrl-C end it after the turn "
         "that it is in."
     )
 
@@ -39,22 +40,26 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         stop = threading.Event()
-        sweeper = Sweeper()
+        sweeper, deliverer = Sweeper(), Deliverer()
         if not options["once"]:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: stop.set())
             sweeper.start()
+            deliverer.start()
             self.stdout.write("hitl_worker is ready.")
         try:
             while not stop.is_set():
                 ran = self._run_owed(stop)
                 if options["once"] and not ran:
+                    delivering.deliver_due()
                     return
                 if not ran:
                     stop.wait(options["poll"])
         finally:
             sweeper.stop()
+            deliverer.stop()
             sweeper.join(timeout=10)
+            deliverer.join(timeout=10)
 
     def _run_owed(self, stop: threading.Event) -> int:
         """Run each owed turn once; return how many were not dropped."""
