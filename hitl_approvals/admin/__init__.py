@@ -8,6 +8,7 @@ PendingInterruptAdmin)`. To add to what the desk shows, subclass `PendingInterru
 from __future__ import annotations
 
 from hitl_approvals.admin.clients import AgentClientAdmin
+from hitl_approvals.admin.deliveries import DeliveryAdmin
 from hitl_approvals.admin.events import InterruptEventAdmin
 from hitl_approvals.admin.interrupts import PendingInterruptAdmin
 from hitl_approvals.admin.queues import ReviewQueueAdmin
@@ -17,6 +18,7 @@ from hitl_approvals.admin.turns import AgentTurnAdmin
 __all__ = [
     "AgentClientAdmin",
     "AgentTurnAdmin",
+    "DeliveryAdmin",
     "InterruptEventAdmin",
     "PendingInterruptAdmin",
     "ReviewQueueAdmin",

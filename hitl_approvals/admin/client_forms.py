@@ -60,11 +60,13 @@ class ClientForm(forms.Form):
     )
     open_none = forms.BooleanField(required=False)
     per_minute = forms.IntegerField(
-        label=gettext_lazy("Most calls a minute"),
+        label=gettext_lazy("Most writes a minute"),
         required=False,
         min_value=1,
         max_value=MOST,
-        help_text=gettext_lazy("Calls of the API. One more is told to come later."),
+        help_text=gettext_lazy(
+            "Requests, fetches and reports. One more is told to come later."
+        ),
     )
     per_minute_none = forms.BooleanField(required=False)
     waiting = forms.IntegerField(

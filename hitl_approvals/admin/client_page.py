@@ -155,7 +155,7 @@ def _row(
 def _limits(client: AgentClient) -> list[tuple[str, str]]:
     words = {
         "open": _("Most open requests"),
-        "per_minute": _("Most calls a minute"),
+        "per_minute": _("Most writes a minute"),
         "waiting": _("Most calls that wait"),
     }
     made = []

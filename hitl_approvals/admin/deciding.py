@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from hitl_approvals import permissions, selectors
 from hitl_approvals.admin import (
     call_page,
+    delivery_page,
     forking,
     hands,
     panels,
@@ -101,6 +102,7 @@ def show_page(
         "settle_url": desk.link("settle", row.pk),
         "full_url": desk.link("full", row.pk),
         "forks": forking.descendants(desk, row, user),
+        "told_url": delivery_page.url_about(desk, user, row),
         "history_url": desk.link("history", row.pk),
         "turn_url": desk.link("change", row.turn_id, model="agentturn")
         if row.turn_id

@@ -33,11 +33,13 @@ def full_view(
         return HttpResponseNotAllowed(["GET", "HEAD"])
     row = find(request, interrupt_id)
     part = request.GET.get("part", ARGUMENTS)
-    response = HttpResponse(
-        values.json_text(_part(row, part)) + "\n",
-        content_type="text/plain; charset=utf-8",
-    )
-    name = f"interrupt-{row.pk}-{part}.json.txt"
+    text = values.json_text(_part(row, part)) + "\n"
+    return text_file(text, f"interrupt-{row.pk}-{part}.json.txt")
+
+
+def text_file(text: str, name: str) -> HttpResponse:
+    """Return a text to save, which no browser takes for a page or runs."""
+    response = HttpResponse(text, content_type="text/plain; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     response["X-Content-Type-Options"] = "nosniff"
     response["Content-Security-Policy"] = "sandbox; default-src 'none'"

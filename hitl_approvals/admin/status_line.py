@@ -55,11 +55,13 @@ def line(user: Person, site: str) -> StatusLine | None:
         return None
     interrupts = _address(site, "pendinginterrupt")
     turns = _address(site, "agentturn")
+    deliveries = _address(site, "delivery")
     return StatusLine(
         facts=[
             _open(found, interrupts),
             *_troubles(found, interrupts, turns),
             _owed(found),
+            *_untold(found, deliveries),
             _swept(found),
         ],
         queues=[
@@ -116,6 +118,34 @@ def _owed(found: Status) -> Fact:
         words % {"count": paging.counted(found.owed), "age": span(found.owed_for)},
         level="urgent" if found.swept_late else "",
     )
+
+
+def _untold(found: Status, url: str) -> list[Fact]:
+    """Return what the outside was not told; nothing where it hears of everything."""
+    made = []
+    if found.overdue and found.overdue_for is not None:
+        words = ngettext(
+            "%(count)s delivery is overdue, the oldest for %(age)s",
+            "%(count)s deliveries are overdue, the oldest for %(age)s",
+            found.overdue,
+        )
+        said = {"count": paging.counted(found.overdue), "age": span(found.overdue_for)}
+        made.append(Fact(words % said, url, "urgent"))
+    if found.failing:
+        words = ngettext(
+            "%(count)s webhook endpoint fails",
+            "%(count)s webhook endpoints fail",
+            found.failing,
+        ) % {"count": paging.counted(found.failing)}
+        made.append(Fact(words, url, "urgent"))
+    if found.given_up:
+        words = ngettext(
+            "%(count)s delivery was given up in the last day",
+            "%(count)s deliveries were given up in the last day",
+            found.given_up,
+        ) % {"count": paging.counted(found.given_up)}
+        made.append(Fact(words, f"{url}?view=given_up" if url else "", "urgent"))
+    return made
 
 
 def _swept(found: Status) -> Fact:

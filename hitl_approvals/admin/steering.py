@@ -17,7 +17,13 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from hitl_approvals import permissions, selectors, services
-from hitl_approvals.admin import forking, parsing, turn_page, turn_roads
+from hitl_approvals.admin import (
+    delivery_page,
+    forking,
+    parsing,
+    turn_page,
+    turn_roads,
+)
 from hitl_approvals.admin.base import DeskAdmin, View, person
 from hitl_approvals.admin.text import plain
 from hitl_approvals.admin.turn_roads import Typed
@@ -59,6 +65,7 @@ def show_turn(
         "ledger": ledger,
         "must_look": ledger is not None and turn_roads.must_look(ledger),
         "steer_missing": missing if stopped else "",
+        "told_url": delivery_page.url_about(desk, user, turn),
         "cancel_url": desk.link("cancel", turn.pk) if may_cancel else "",
         "retry_url": desk.link("retry", turn.pk) if stopped and not missing else "",
         "restart_url": desk.link("restart", turn.pk),

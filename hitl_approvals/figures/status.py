@@ -5,14 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
+from django.db.models import QuerySet
+
 from hitl_approvals.conf import hitl_settings
-from hitl_approvals.enums import InterruptStatus, TurnStatus
+from hitl_approvals.enums import DeliveryStatus, InterruptStatus, TurnStatus
 from hitl_approvals.figures.counting import glance
 from hitl_approvals.figures.scope import Scope
-from hitl_approvals.models import AgentTurn, DbNow, PendingInterrupt, SweepMark
+from hitl_approvals.models import (
+    AgentTurn,
+    DbNow,
+    Delivery,
+    DeliveryChannel,
+    PendingInterrupt,
+    SweepMark,
+    db_now_plus,
+)
 from hitl_approvals.selectors import OPEN
 from hitl_approvals.types import Person
 
+RECENT = timedelta(days=1)
+"""How long a delivery that was given up is spoken of."""
 MOST_QUEUES = 20
 """Queues that are counted one by one."""
 
@@ -46,6 +58,14 @@ class Status:
     swept: timedelta | None
     """How long ago a sweeper came by; None if none ever did."""
     swept_late: bool
+    overdue: int = 0
+    """Deliveries that are due and not sent, though their endpoint is not left alone."""
+    overdue_for: timedelta | None = None
+    """For how long the oldest of them has been due."""
+    failing: int = 0
+    """Endpoints that fail again and again, and are left alone for a while."""
+    given_up: int = 0
+    """Deliveries that were given up in the last day."""
 
 
 def late_after() -> timedelta:
@@ -65,6 +85,14 @@ def status(user: Person) -> Status | None:
     owed = AgentTurn.objects.filter(
         status=TurnStatus.READY, blocked=False, next_run_at__lte=DbNow()
     )
+    late = overdue_deliveries()
+    # Whom the outside is told of is the matter of those who administer.
+    told = {
+        "overdue": late,
+        "failing": DeliveryChannel.objects.filter(rests_until__isnull=False),
+        "given up": recently_given_up(),
+    }
+    told = told if scope.everything else {}
     looked_at = list(scope.queues.items())[:MOST_QUEUES]
     seen = glance(
         {
@@ -72,6 +100,7 @@ def status(user: Person) -> Status | None:
             "doubt": doubt,
             "owed": owed,
             "attention": scope.turns().filter(status=TurnStatus.NEEDS_ATTENTION),
+            **told,
             **{f"in {slug}": every.filter(queue=slug) for slug, _ in looked_at},
         },
         {
@@ -79,6 +108,7 @@ def status(user: Person) -> Status | None:
             "doubt": (doubt, "requested_at"),
             "owed": (owed, "next_run_at"),
             "swept": (SweepMark.objects.all(), "-swept_at"),
+            **({"overdue": (late, "next_attempt_at")} if told else {}),
         },
     )
     ages = {
@@ -102,4 +132,26 @@ def status(user: Person) -> Status | None:
         attention=seen.counts["attention"],
         swept=swept,
         swept_late=swept is None or swept > late_after(),
+        overdue=seen.counts.get("overdue", 0),
+        overdue_for=ages.get("overdue"),
+        failing=seen.counts.get("failing", 0),
+        given_up=seen.counts.get("given up", 0),
+    )
+
+
+def overdue_deliveries() -> QuerySet[Delivery]:
+    """Return the deliveries that should have been sent by now.
+
+    Not those that wait for an endpoint which is left alone because it fails.
+    """
+    since = db_now_plus(-late_after())
+    alone = DeliveryChannel.objects.filter(rests_until__gt=since)
+    due = Delivery.objects.filter(status=DeliveryStatus.OWED, next_attempt_at__lt=since)
+    return due.exclude(channel__in=alone.values("pk"))
+
+
+def recently_given_up() -> QuerySet[Delivery]:
+    """Return the deliveries that nobody tries to send any more since a short while."""
+    return Delivery.objects.filter(
+        status=DeliveryStatus.GIVEN_UP, give_up_at__gt=db_now_plus(-RECENT)
     )
