@@ -25,7 +25,7 @@ from hitl_approvals.exceptions import (
     TransitionNotAllowed,
 )
 from hitl_approvals.models import AgentClient, DbNow, PendingInterrupt, db_now_plus
-from hitl_approvals.services import clients
+from hitl_approvals.services import clients, rows
 from hitl_approvals.services.events import interrupt_event
 from hitl_approvals.services.remote import RUNS, TRIES, move, read_own, unsettled
 from hitl_approvals.services.transactions import refuse_inside_transaction
@@ -70,7 +70,7 @@ def consume(
         ClientNotAllowed: The client was revoked.
         InterruptNotFound: No such request, or it is another client's.
         TransitionNotAllowed: Nobody has decided yet, or it is a turn's.
-        AlreadyConsumed: Another key has it.
+        AlreadyConsumed: Another key has it, or this one gave it back.
         InterruptExpired: The approval was not fetched in time.
         InterruptCancelled: It was withdrawn.
         SnapshotMismatch: The stored arguments are not the ones that were decided.
@@ -83,8 +83,15 @@ def consume(
             _require_same_key(row, key)
             return _answer(row, replayed=True)
         _require_decided(row)
+        if gave_back(row, key):
+            # Its call to give back may still be on the way a second time.
+            raise AlreadyConsumed(
+                "This key gave the approval back; fetch it under a new one.",
+                interrupt_id=str(row.pk),
+                status=row.status,
+            )
         _runnable(row)
-        if _fetch(row, kept_key(row, key), actor):
+        if _fetch(row, _kept(row, key), actor):
             return _answer(read_own(row.pk, client))
     raise unsettled(interrupt_id)
 
@@ -105,7 +112,18 @@ def require_consumer(row: PendingInterrupt, key: str) -> None:
     _require_same_key(row, key)
 
 
-def kept_key(row: PendingInterrupt, key: str) -> str:
+def gave_back(row: PendingInterrupt, key: str) -> bool:
+    """Tell whether the audit trail has it that this key gave the approval back."""
+    told = rows.events().filter(subject_id=row.pk, type=EventType.GIVEN_BACK)
+    return any((event.detail or {}).get("key") in names_of(row, key) for event in told)
+
+
+def names_of(row: PendingInterrupt, key: str) -> tuple[str, str]:
+    """Return what may stand for a key: itself, or what its column keeps of it."""
+    return key, _kept(row, key)
+
+
+def _kept(row: PendingInterrupt, key: str) -> str:
     """Return a key as its column keeps it: as it is, or by its digest if it is long.
 
     It is no secret, and who looks for the process that has a call wants to read it.
@@ -118,7 +136,7 @@ def kept_key(row: PendingInterrupt, key: str) -> str:
 
 
 def _require_same_key(row: PendingInterrupt, key: str) -> None:
-    if row.consume_key not in (key, kept_key(row, key)):
+    if row.consume_key not in names_of(row, key):
         raise AlreadyConsumed(
             "This decision was fetched under another key. Whoever holds that key may "
             "act on it; you must not.",

@@ -8,9 +8,9 @@ from django.db.models import Q
 
 from hitl_approvals.enums import Door, EventType
 from hitl_approvals.exceptions import TransitionNotAllowed
-from hitl_approvals.models import AgentClient, PendingInterrupt
-from hitl_approvals.services import clients, rows
-from hitl_approvals.services.consuming import kept_key, require_consumer
+from hitl_approvals.models import AgentClient
+from hitl_approvals.services import clients
+from hitl_approvals.services.consuming import gave_back, names_of, require_consumer
 from hitl_approvals.services.events import interrupt_event
 from hitl_approvals.services.remote import TRIES, is_fetched, move, read_own, unsettled
 from hitl_approvals.text import cleaned
@@ -26,8 +26,8 @@ def give_back(
 ) -> bool:
     """Return a fetched approval: the call was not made under this key and will not be.
 
-    Joins the caller's transaction. The approval can be fetched again, under any key,
-    before its `execute_by`. Whoever may have acted must `report_outcome` instead.
+    Joins the caller's transaction. The approval can be fetched again, under any other
+    key, before its `execute_by`. Whoever may have acted must `report_outcome` instead.
 
     Args:
         interrupt_id: The request.
@@ -47,7 +47,7 @@ def give_back(
     actor = clients.actor_of_client(client, via)
     for _try in range(TRIES):
         row = read_own(interrupt_id, client)
-        if not is_fetched(row) and _given_back(row, key):
+        if row.consume_key not in names_of(row, key) and gave_back(row, key):
             return True
         require_consumer(row, key)
         if not is_fetched(row):
@@ -71,10 +71,3 @@ def give_back(
         if move(row, event, held, consumed_at=None, consume_key=None, outcome_due=None):
             return False
     raise unsettled(interrupt_id)
-
-
-def _given_back(row: PendingInterrupt, key: str) -> bool:
-    """Tell whether the audit trail has it that this key gave the approval back."""
-    told = rows.events().filter(subject_id=row.pk, type=EventType.GIVEN_BACK)
-    names = (key, kept_key(row, key))
-    return any((event.detail or {}).get("key") in names for event in told)

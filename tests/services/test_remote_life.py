@@ -626,11 +626,24 @@ def test_an_unused_approval_is_given_back_and_fetched_by_another():
     assert events(row)[-1].detail == {"reason": "no model", "key": "a"}
     with pytest.raises(TransitionNotAllowed):
         report(row, key="a")
+    with pytest.raises(AlreadyConsumed, match="under a new one"):
+        fetch(row, key="a")
     assert not fetch(row, key="b").replayed
-    with pytest.raises(AlreadyConsumed):
-        give_back(row, key="a")
     report(row, key="b")
     assert kinds(row)[-2:] == ["consumed", "resolved"]
+
+
+@pytest.mark.parametrize("key", ["a", "k" * 200])
+def test_the_same_return_twice_is_written_once_whoever_has_it_by_then(key):
+    row = fetched(key=key)
+
+    assert give_back(row, key=key) is False
+    assert give_back(row, key=key) is True
+    fetch(row, key="b")
+    assert give_back(row, key=key) is True
+
+    assert fresh(row).consume_key == "b"
+    assert kinds(row)[2:] == ["consumed", "given_back", "consumed"]
 
 
 def test_what_was_given_back_too_late_lapses_like_any_other():

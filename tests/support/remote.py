@@ -90,9 +90,9 @@ def report(
     )
 
 
-def give_back(row: PendingInterrupt, *, key: str = "k", **changes: Any) -> None:
+def give_back(row: PendingInterrupt, *, key: str = "k", **changes: Any) -> bool:
     client = changes.pop("client", row.client)
-    services.give_back(row.pk, client=client, key=key, **changes)
+    return services.give_back(row.pk, client=client, key=key, **changes)
 
 
 def withdraw(row: PendingInterrupt, **changes: Any) -> PendingInterrupt:
