@@ -7,9 +7,9 @@ address that was judged: an answer that changes in between changes nothing.
 from __future__ import annotations
 
 import ipaddress
-import socket
 import threading
 from ipaddress import IPv4Address, IPv6Address
+from socket import SOCK_STREAM, getaddrinfo
 from typing import Any, TypeAlias
 
 from hitl_approvals.conf import hitl_settings
@@ -113,7 +113,7 @@ def _looked_up(host: str, port: int, seconds: float) -> list[Address]:
 
     def look_up() -> None:
         try:
-            found.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            found.append(getaddrinfo(host, port, type=SOCK_STREAM))
         except (OSError, UnicodeError) as error:
             found.append(error)
 

@@ -165,6 +165,9 @@ def _post(
                 path = f"{url.path or '/'}{'?' if url.query else ''}{url.query}"
                 connection.request("POST", path, body, headers)
                 with closing(connection.getresponse()) as answer:
+                    # To http.client a connection that is cut off ends the headers.
+                    if cut.is_set():
+                        raise TimeoutError
                     # The body is not read: nothing in it could change what is done.
                     return answer.status, seconds_until(
                         answer.headers.get("Retry-After"), answer.headers.get("Date")
