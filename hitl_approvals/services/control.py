@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -117,16 +117,17 @@ def cancel(
     try:
         run_atomic(work)
     except TransitionNotAllowed:
-        if not _is_open_with_longer_chain(turn):
+        if not _has_longer_chain(turn, OPEN_TURN):
             raise
         # Forked just now, or stuck: it is to end all the same.
         return cancel(turn_id, by=by, via=via, reason=reason)
     return rows.turns().get(pk=turn.pk)
 
 
-def _is_open_with_longer_chain(turn: AgentTurn) -> bool:
-    still_open = rows.turns().filter(pk=turn.pk, status__in=OPEN_TURN)
-    return still_open.exclude(events_count=turn.events_count).exists()
+def _has_longer_chain(turn: AgentTurn, statuses: Iterable[TurnStatus]) -> bool:
+    """Tell whether a turn is in one of these still, and was only written about since."""
+    found = rows.turns().filter(pk=turn.pk, status__in=statuses)
+    return found.exclude(events_count=turn.events_count).exists()
 
 
 def retry(turn_id: UUID | str, *, by: Person | None, via: str) -> AgentTurn:
@@ -250,7 +251,14 @@ def _go_on(
         )
         record_events([*written, event])
 
-    run_atomic(work)
+    try:
+        run_atomic(work)
+    except TransitionNotAllowed:
+        if not _has_longer_chain(turn, allowed):
+            raise
+        # Forked just now, which is no reason to refuse.
+        again = read_turn(turn.pk)
+        return _go_on(again, type_, by, via, verb, changes, allowed=allowed)
     wake(turn.pk)
     return rows.turns().get(pk=turn.pk)
 

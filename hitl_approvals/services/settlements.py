@@ -56,6 +56,10 @@ class _HandsMoved(Exception):
     """The row is the same, but was claimed or released since it was read."""
 
 
+class _TurnMoved(Exception):
+    """The turn was cancelled or stopped since it was read; the doubt may be as it was."""
+
+
 def settle(
     interrupt_id: UUID | str,
     answer: Answer,
@@ -153,7 +157,7 @@ def _settle_seen(
         require_free(by, row)
         try:
             return _settle(row, answer, by=by, via=via, result=result, note=note)
-        except _HandsMoved:
+        except (_HandsMoved, _TurnMoved):
             continue
     raise TransitionNotAllowed("The row changed just now; look at it again.")
 
@@ -320,7 +324,7 @@ def _hold_turn(turn: AgentTurn) -> None:
             rows.turns().filter(pk=turn.pk, status=turn.status).update(hints=F("hints"))
         )
     if changed != 1:
-        raise TransitionNotAllowed("The turn moved on just now; look at it again.")
+        raise _TurnMoved
 
 
 def _columns(
