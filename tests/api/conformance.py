@@ -27,8 +27,8 @@ def every_answer_is_documented(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def assert_documented(view: Any, response: Response) -> None:
-    if response.data is None:  # stands for an answer that comes later
-        return
+    if response.data is None or view.basename is None:
+        return  # stands for an answer that comes later, or was called past the URLs
     status = response.status_code
     operation = OPERATIONS.get((view.basename, getattr(view, "action", None) or ""))
     if operation is None:  # a method that nobody takes
