@@ -70,12 +70,18 @@ class Reply:
 
 
 @contextmanager
-def on_an_event_loop(**environment: str) -> Iterator[Site]:
-    """Serve the site with uvicorn, in one process."""
+def on_an_event_loop(*, bare: bool = False, **environment: str) -> Iterator[Site]:
+    """Serve the site with uvicorn, in one process.
+
+    Args:
+        bare: Without what lets requests wait outside of Django.
+        environment: Beside that of this process.
+    """
+    application = f"tests.support.asgi:{'bare' if bare else 'application'}"
     with _server(
         "asgi",
         lambda port: [
-            *("-m", "uvicorn", "--factory", "django.core.asgi:get_asgi_application"),
+            *("-m", "uvicorn", application),
             *("--host", "127.0.0.1", "--port", str(port)),
             *("--log-level", "warning", "--lifespan", "off", "--backlog", "2048"),
         ],

@@ -30,10 +30,10 @@ def answer(waiters: Iterable[Waiter]) -> None:
     """Answer some waiters; those that it fails for look for themselves."""
     groups: dict[Hashable, list[Waiter]] = defaultdict(list)
     for one in waiters:
-        groups[one.kind.model, one.viewer].append(one)
+        groups[one.kind.model, one.viewer, one.place].append(one)
     for group in groups.values():
         try:
-            found = shown(group[0].view, group[0].kind, {one.pk for one in group})
+            found = shown(group[0], {one.pk for one in group})
         except Exception:
             # Whatever a site's own classes raise: the request raises it again, where
             # its error is handled like that of any other.
@@ -43,10 +43,15 @@ def answer(waiters: Iterable[Waiter]) -> None:
             one.keep(found.get(one.pk))
 
 
-def shown(
+def shown(waiter: Waiter, ids: Collection[UUID]) -> dict[UUID, Answer]:
+    """Return what rows look like now to a waiter's viewer; an error for what is missing."""
+    with waiter.place.taken():
+        return _shown(waiter.view, waiter.kind, ids)
+
+
+def _shown(
     view: WaitingViewSet[Any], kind: Kind, ids: Collection[UUID]
 ) -> dict[UUID, Answer]:
-    """Return what rows look like now to the viewer of this view; an error for others."""
     request = view.request
     try:
         viewers.renew(request)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Model
-from django.urls import get_script_prefix
+from django.urls import get_script_prefix, get_urlconf, set_script_prefix, set_urlconf
+from django.utils import translation
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
@@ -29,21 +32,52 @@ def places_of(request: Request) -> int | None:
     return hitl_settings.waiters_each
 
 
-def same_view(request: Request) -> Hashable:
-    """Return what two requests have in common that are shown the same of one row.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Under which address a request came, which stands in links, and in which language."""
 
-    The same account by the same credential, at the same address: that stands in links.
-    """
+    namespace: str
+    kwargs: tuple[tuple[str, str], ...]
+    scheme: str
+    host: str
+    prefix: str
+    urlconf: Any
+    language: str | None
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Let this thread be there: where it is, is kept by thread."""
+        before = get_script_prefix(), get_urlconf()
+        set_script_prefix(self.prefix)
+        set_urlconf(self.urlconf)
+        try:
+            with translation.override(self.language):
+                yield
+        finally:
+            set_script_prefix(before[0])
+            set_urlconf(before[1])
+
+
+def place_of(request: Request) -> Place:
+    """Return where a request is that is being served in this thread."""
     match = request.resolver_match
-    place = (
-        None if match is None else (match.namespace, _without_pk(match.kwargs)),
-        request.scheme,
+    kwargs = {} if match is None else match.kwargs
+    return Place(
+        "" if match is None else match.namespace,
+        tuple(sorted((k, str(v)) for k, v in kwargs.items() if k != "pk")),
+        request.scheme or "",
         request.get_host(),
         get_script_prefix(),
+        get_urlconf(),
+        translation.get_language(),
     )
+
+
+def viewer_of(request: Request) -> Hashable:
+    """Return what those have in common that see the same of a row, now and later."""
     auth: Any = request.auth
     credential = (type(auth), auth.pk) if isinstance(auth, Model) else None
-    return account_of(request), credential, place
+    return account_of(request), credential
 
 
 def renew(request: Request) -> None:
@@ -74,7 +108,3 @@ def _again(found: Model | None) -> Model:
     if found is None:
         raise AuthenticationFailed
     return found
-
-
-def _without_pk(kwargs: dict[str, Any]) -> Hashable:
-    return tuple(sorted((k, str(v)) for k, v in kwargs.items() if k != "pk"))

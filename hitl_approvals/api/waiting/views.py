@@ -9,26 +9,28 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from contextlib import suppress
-from functools import wraps
+from contextlib import ExitStack, suppress
+from functools import partial, wraps
 from typing import Any, TypeVar
 
-from asgiref.sync import sync_to_async
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.db import connections
 from django.db.models import Model
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.exceptions import Throttled
 from rest_framework.response import Response
 
 from hitl_approvals.api.views import ApprovalsViewSet, request_id
 from hitl_approvals.api.waiting import answers, asking, viewers
+from hitl_approvals.api.waiting.asgi import KEY, MARK, LongPoll
 from hitl_approvals.api.waiting.kinds import Kind
 from hitl_approvals.api.waiting.waiters import Answer, Waiter
 from hitl_approvals.api.waiting.watcher import watcher
 from hitl_approvals.services.transactions import alias
 
 M = TypeVar("M", bound=Model)
+T = TypeVar("T")
 View = Callable[..., HttpResponseBase]
 
 READS = 8
@@ -93,7 +95,8 @@ class WaitingViewSet(ApprovalsViewSet[M]):
                 seconds=asked.seconds,
                 account=viewers.account_of(request),
                 places=viewers.places_of(request),
-                viewer=viewers.same_view(request),
+                viewer=viewers.viewer_of(request),
+                place=viewers.place_of(request),
                 request_id=request_id(request),
             )
         )
@@ -127,32 +130,52 @@ def waits(view: View) -> Any:
         if not isinstance(response, Held):
             return response
         waiter = response.waiter
-        answer: Answer | None = None
-        try:
-            with watcher.waiting(waiter), suppress(TimeoutError):
-                async with asyncio.timeout(waiter.seconds + GRACE):
-                    answer = await asyncio.wrap_future(waiter.promise)
-        except Throttled as error:
-            return _refused(waiter, error)
-        if answer is None:
-            answer = await sync_to_async(_look)(waiter)
-        return answer.response(waiter.request_id)
+        outside: LongPoll | None = getattr(request, "scope", {}).get(KEY)
+        with ExitStack() as own:
+            place = own if outside is None else outside.place
+            try:
+                place.enter_context(watcher.waiting(waiter))
+            except Throttled as error:
+                return _refused(waiter, error)
+            if outside is not None:
+                outside.answer = partial(_answer_outside, waiter)
+                return HttpResponse(headers={**response.headers, MARK: "yes"})
+            answer = await _awaited(waiter)
+            if answer is None:
+                answer = await sync_to_async(_look)(waiter)
+            return answer.response(waiter.request_id)
 
     blocking.attending = attending  # type: ignore[attr-defined]
     return blocking
 
 
-def _sparing(view: View) -> View:
-    """Return a view that keeps no connection, and of which only a few run at once.
+async def _awaited(waiter: Waiter) -> Answer | None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(waiter.seconds + GRACE):
+            return await asyncio.wrap_future(waiter.promise)
+    return None
+
+
+async def _answer_outside(waiter: Waiter) -> Answer:
+    """Return the answer to a request that Django is done with."""
+    answer = await _awaited(waiter)
+    if answer is None:
+        async with ThreadSensitiveContext():
+            answer = await sync_to_async(_sparing(_look))(waiter)
+    return answer
+
+
+def _sparing(work: Callable[..., T]) -> Callable[..., T]:
+    """Return work that keeps no connection, and of which only a few parts go on at once.
 
     On an event loop each request has a thread, and each thread its own connections:
     as many as come at once would be opened, and be kept while they wait.
     """
 
-    def spared(request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
+    def spared(*args: Any, **kwargs: Any) -> T:
         with _reads:
             try:
-                return view(request, **kwargs)
+                return work(*args, **kwargs)
             finally:
                 _let_connections_go()
 
@@ -168,7 +191,7 @@ def _let_connections_go() -> None:
 
 def _look(waiter: Waiter) -> Answer:
     """Answer in the request's own thread, where errors are handled like any others."""
-    return answers.shown(waiter.view, waiter.kind, {waiter.pk})[waiter.pk]
+    return answers.shown(waiter, {waiter.pk})[waiter.pk]
 
 
 def _refused(waiter: Waiter, error: Throttled) -> HttpResponseBase:

@@ -12,6 +12,7 @@ from uuid import UUID
 from django.http import HttpResponse
 
 from hitl_approvals.api.waiting.kinds import Kind, Standing, has_news
+from hitl_approvals.api.waiting.viewers import Place
 
 if TYPE_CHECKING:
     from hitl_approvals.api.waiting.views import WaitingViewSet
@@ -51,7 +52,9 @@ class Waiter:
     places: int | None
     """How many of them there are; None is no limit but that of the process."""
     viewer: Hashable
-    """Who sees the same of a row has the same; see `viewers.same_view`."""
+    """Whom a row is shown to."""
+    place: Place
+    """Where it is shown."""
     request_id: str
     promise: Promise = field(default_factory=Future)
     until: float = 0.0

@@ -26,9 +26,8 @@ from hitl_approvals.conf import hitl_settings
 logger = logging.getLogger("hitl_approvals")
 
 EVERY = 0.1
-"""Seconds between two looks."""
-SHARE = 4
-"""A look that takes long is followed by a pause at least this many times as long."""
+"""Seconds from one look to the next. If looking takes long, half of the time goes by
+without it."""
 PAUSE_MOST = 5.0
 """The longest pause after looks that failed."""
 RETRY_AFTER = 5
@@ -105,14 +104,16 @@ class Watcher:
             while self._goes_on():
                 begun = time.monotonic()
                 try:
-                    answers.answer(self._look())
-                    pause = max(EVERY, SHARE * (time.monotonic() - begun))
+                    over = self._look()
+                    looked = time.monotonic() - begun
+                    answers.answer(over)
+                    pause = max(EVERY - (time.monotonic() - begun), looked)
                 except Exception:
                     # It must not end while somebody waits. The database's own errors
                     # are the ones to expect, and a new connection may mend them.
                     logger.warning("Rows could not be looked at.", exc_info=True)
                     connections.close_all()
-                    pause = min(2 * pause, PAUSE_MOST)
+                    pause = min(2 * max(pause, EVERY), PAUSE_MOST)
                     for late in self._pick(lambda one: one.until <= time.monotonic()):
                         late.keep(None)
                 self._hurry.wait(self._until_next(pause))
