@@ -1,7 +1,8 @@
 #!/bin/sh
 # A remote agent in curl: refunds an order once a person has approved it.
 #
-#     export HITL_URL=http://127.0.0.1:8000/api HITL_TOKEN=hac_... PAYMENTS_URL=http://127.0.0.1:8900
+#     export HITL_URL=http://127.0.0.1:8000/api HITL_TOKEN=hac_...
+#     export PAYMENTS_URL=http://127.0.0.1:8900
 #     sh refund.sh JOB ORDER AMOUNT
 #
 # Ends with 0: the job is over. 1: start it again, with the same words. 2: somebody has to look.
@@ -13,7 +14,7 @@ set -eu
 job=$1 order=$2 amount=$3
 case $order$amount in *[!0-9.]*) echo "Order and amount are numbers." >&2; exit 2 ;; esac
 state=${STATE_DIR:-.}/$job
-mkdir -p "$state"
+mkdir -p "$state" && sync "$state/.."
 
 knows() { [ -e "$state/$1" ]; }
 note() { # NAME TEXT: the fact is there in full or not at all, outlives a crash and never changes
@@ -28,7 +29,7 @@ over() { note over "$1"; echo "$1"; exit 0; } # the job is
 
 send() { # CONFIG METHOD URL [KEY BODY]: sets $code and $answer; 000 stands for no answer
     told=$(printf '%s' "$1" | curl -sS -K - -m 60 -w '\n%{http_code}' -X "$2" "$3" \
-        ${4:+-H "Idempotency-Key: $4" -H "Content-Type: application/json" --data-binary "$5"}) ||
+        ${4:+-H "Idempotency-Key: $4" -H "Content-Type: application/json" --data-raw "$5"}) ||
         told=$(printf '\n000')
     code=$(printf '%s' "$told" | tail -n 1)
     answer=$(printf '%s' "$told" | sed '$d')
@@ -53,7 +54,7 @@ print(json.dumps({"status": sys.argv[1], sys.argv[2]: sys.stdin.read()[:4000]}))
     note outcome "$outcome"
 }
 
-if knows over; then cat "$state/over"; exit 0; fi
+if knows over; then cat "$state/over"; echo; exit 0; fi
 
 # Raise. The same key with the same words is the same request, however often it is sent.
 ask POST /interrupts/ "$job" '{"tool_name": "refund", "why": "money", "args_schema": {"type":

@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.node.gate import SECONDS
+from tests.node.gate import SECONDS, Gate, Moment, Step
 from tests.node.node import node
 from tests.workspace import ROOT
 
@@ -70,6 +70,13 @@ class Job:
             kill(process)
             raise
         return process.returncode
+
+    def run_to(self, gate: Gate, step: Step, moment: Moment = "before") -> None:
+        """Run a process to where it sends this request, or is answered; kill it there."""
+        with gate.holding(step, moment) as stop:
+            agent = self.start()
+            stop.wait()
+            kill(agent)
 
     def run_until_over(self) -> list[int]:
         """Start it again as long as it says so; return what each process ended with."""

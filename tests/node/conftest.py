@@ -53,10 +53,12 @@ def ledger(tmp_path: Path, honours_keys: bool) -> Ledger:
 
 @pytest.fixture
 def gate(site: Site, ledger: Ledger) -> Iterator[Gate]:
-    with serving(Payments(ledger)) as payments:
-        with serving(Gate(site.url, payments.url)) as gate:
-            gate.on_wait = approve
-            yield gate
+    with (
+        serving(Payments(ledger)) as payments,
+        serving(Gate(site.url, payments.url)) as gate,
+    ):
+        gate.on_wait = approve
+        yield gate
 
 
 @pytest.fixture

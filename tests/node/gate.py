@@ -2,7 +2,7 @@
 
 The agents are run as they are shipped, with nothing in them for tests: a request is held
 before it reaches the server, or its answer before it reaches the agent, until the test
-has killed whom it wants to. What was held goes nowhere.
+has killed whom it wants to. What was held goes nowhere, unless the test lets it go on.
 """
 
 from __future__ import annotations
@@ -35,18 +35,23 @@ class Stop:
     moment: Moment
     _reached: threading.Event = field(default_factory=threading.Event)
     _released: threading.Event = field(default_factory=threading.Event)
+    _dropped: bool = True
 
     def wait(self) -> None:
         """Wait until an agent has come here."""
         assert self._reached.wait(SECONDS), f"nobody came {self.moment} {self.step}"
 
-    def release(self) -> None:
-        """Drop what is held."""
-        self._released.set()
+    def release(self, *, dropped: bool) -> None:
+        """Let what is held go on, or drop it."""
+        if not self._released.is_set():
+            self._dropped = dropped
+            self._released.set()
 
-    def hold(self) -> None:
+    def hold(self) -> bool:
+        """Hold a request; True if it is to be dropped then."""
         self._reached.set()
         self._released.wait(SECONDS)
+        return self._dropped
 
 
 class Gate(ThreadingHTTPServer):
@@ -70,7 +75,7 @@ class Gate(ThreadingHTTPServer):
 
     @contextmanager
     def holding(self, step: Step, moment: Moment) -> Iterator[Stop]:
-        """Hold the next such request; it is dropped at the end of the block."""
+        """Hold the next such request; what is held at the end of the block is dropped."""
         stop = Stop(step, moment)
         self._stops.append(stop)
         try:
@@ -78,16 +83,15 @@ class Gate(ThreadingHTTPServer):
         finally:
             if stop in self._stops:
                 self._stops.remove(stop)
-            stop.release()
+            stop.release(dropped=True)
 
     def held(self, step: Step, moment: Moment) -> bool:
-        """Hold the request if a test wants it; True if it was, and is to be dropped."""
+        """Hold a request if a test wants it; True if it is to be dropped then."""
         self.passed.append((step, moment))
         for stop in list(self._stops):
             if (stop.step, stop.moment) == (step, moment):
                 self._stops.remove(stop)
-                stop.hold()
-                return True
+                return stop.hold()
         return False
 
     def count(self, step: Step) -> int:
@@ -148,8 +152,8 @@ class _Handler(BaseHTTPRequestHandler):
         finally:
             connection.close()
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  its name
+        """Say nothing: the tests say what was wrong."""
 
 
 def _step(method: str, path: str) -> Step:

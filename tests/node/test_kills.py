@@ -9,7 +9,7 @@ import pytest
 
 from example_project.remote_agents.payments import Ledger
 from hitl_approvals.models import PendingInterrupt
-from tests.node.agents import Job, kill
+from tests.node.agents import Job
 from tests.node.gate import MOMENTS, STEPS, Gate, Moment, Step
 from tests.support.remote import kinds
 
@@ -29,10 +29,7 @@ def the_row() -> PendingInterrupt:
 def test_killed_once(
     job: Job, gate: Gate, ledger: Ledger, step: Step, moment: Moment
 ) -> None:
-    with gate.holding(step, moment) as stop:
-        agent = job.start()
-        stop.wait()
-        kill(agent)
+    job.run_to(gate, step, moment)
 
     assert job.run_until_over() == [0], job.told
     row = the_row()
@@ -48,10 +45,7 @@ def test_killed_once(
 def test_killed_once_where_no_key_is_honoured(
     job: Job, gate: Gate, ledger: Ledger, step: Step, moment: Moment
 ) -> None:
-    with gate.holding(step, moment) as stop:
-        agent = job.start()
-        stop.wait()
-        kill(agent)
+    job.run_to(gate, step, moment)
 
     assert job.run_until_over() == [0], job.told
     row = the_row()
@@ -77,10 +71,7 @@ def test_killed_at_every_step_of_one_job(
             continue  # whoever comes again finds it decided, and does not wait
         if step == "act" and not honours_keys:
             continue
-        with gate.holding(step, moment) as stop:
-            agent = job.start()
-            stop.wait()
-            kill(agent)
+        job.run_to(gate, step, moment)
         if (step, moment) == ("wait", "before"):
             gate.on_wait()
 
