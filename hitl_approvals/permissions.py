@@ -16,7 +16,6 @@ from hitl_approvals.exceptions import (
     TurnNotFound,
 )
 from hitl_approvals.models import AgentTurn, PendingInterrupt, ReviewQueue
-
 from hitl_approvals.types import AgentPrincipal
 
 if TYPE_CHECKING:
@@ -80,6 +79,13 @@ def queues_visible_to(user: Person) -> QuerySet[ReviewQueue]:
         return ReviewQueue.objects.none()
     if user.has_perm(ADMINISTER):
         return ReviewQueue.objects.all()
+    return _open_queues(user)
+
+
+def queues_decided_by(user: Person) -> QuerySet[ReviewQueue]:
+    """Return the queues in which a person may decide what somebody else started."""
+    if not (user.is_active and user.has_perm(DECIDE)):
+        return ReviewQueue.objects.none()
     return _open_queues(user)
 
 

@@ -16,6 +16,7 @@ from rest_framework.serializers import BaseSerializer
 from hitl_approvals import permissions, selectors, services
 from hitl_approvals.api import bodies, bulk, redaction
 from hitl_approvals.api.errors import BadRequest
+from hitl_approvals.api.events import events_of
 from hitl_approvals.api.filters import InterruptFilter
 from hitl_approvals.api.fresh import fresh
 from hitl_approvals.api.pagination import InterruptPagination
@@ -86,6 +87,11 @@ class InterruptViewSet(WaitingViewSet[PendingInterrupt], RemoteActions):
         using = self.where_to_read(asked)
         row = selectors.interrupt_get(pk, person(request), using=using)
         return self.held(row, asked) or Response(self.get_serializer(row).data)
+
+    @action(detail=True, methods=["get"])
+    def events(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Show the audit trail of one interrupt, oldest first."""
+        return events_of(request, selectors.interrupt_get(pk, person(request)))
 
     @action(detail=True, methods=["post"])
     def approve(self, request: Request, pk: str, **kwargs: Any) -> Response:

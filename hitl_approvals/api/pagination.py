@@ -97,7 +97,7 @@ class PositionPagination(BasePagination):
         """
         self.address = request.build_absolute_uri()
         params = request.query_params
-        size = _page_size(params.get("page_size"))
+        size = page_size(params.get("page_size"))
         ordering = self._ordering(params.get("ordering"))
         column = ordering.removeprefix("-")
         given = params.get("cursor")
@@ -272,7 +272,12 @@ class _Walk:
         )
 
 
-def _page_size(text: str | None) -> int:
+def page_size(text: str | None) -> int:
+    """Return how many rows a page is to hold.
+
+    Raises:
+        BadRequest: It is no number, or too high.
+    """
     if text is None:
         return PAGE_SIZE
     if text.isascii() and text.isdigit() and len(text) < 5:

@@ -6,13 +6,14 @@ wrote in free text is shown as it is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from hitl_approvals import canonical
 from hitl_approvals.exceptions import PayloadRejected
 from hitl_approvals.models import PendingInterrupt
 from hitl_approvals.registry import registry
+from hitl_approvals.text import Redactor, texts_in
 
 
 def hidden_names(row: PendingInterrupt) -> list[str]:
@@ -48,6 +49,18 @@ def shown_context(context: Any, row: PendingInterrupt) -> Any:
         return context
     messages = [_shown_message(message, row) for message in context["messages"]]
     return {**context, "messages": messages}
+
+
+def redactor_of(rows: Iterable[PendingInterrupt]) -> Redactor:
+    """Return what takes the hidden arguments of these calls out of other texts."""
+    found: list[str] = []
+    for row in rows:
+        hidden = hidden_names(row)
+        for text in (row.args_text, row.decision_args_text) if hidden else ():
+            args = shown_args(text, ())
+            if isinstance(args, dict):
+                found += (one for name in hidden for one in texts_in(args.get(name)))
+    return Redactor(found)
 
 
 def keep_hidden(

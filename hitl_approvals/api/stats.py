@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from hitl_approvals.api.errors import BadRequest
+from hitl_approvals.api.parameters import refuse_unknown_parameters
 from hitl_approvals.api.views import ApprovalsViewSet, person
 from hitl_approvals.figures.counting import CAP
 from hitl_approvals.figures.decided import KINDS, Shares
@@ -25,6 +26,7 @@ class StatsViewSet(ApprovalsViewSet[PendingInterrupt]):
 
     def list(self, request: Request, **kwargs: Any) -> Response:
         """Show what is open now, and how the last days' interrupts were decided."""
+        refuse_unknown_parameters(request, ["days"])
         days = _days(request.query_params.get("days"))
         return Response(_shown(report(person(request), days=days, zone=UTC)))
 

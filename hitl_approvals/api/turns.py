@@ -16,6 +16,7 @@ from rest_framework.serializers import BaseSerializer
 
 from hitl_approvals import canonical, engine, permissions, selectors, services
 from hitl_approvals.api import bodies
+from hitl_approvals.api.events import events_of, steps_of
 from hitl_approvals.api.filters import TurnFilter
 from hitl_approvals.api.pagination import TurnPagination
 from hitl_approvals.api.parameters import list_parameters, refuse_unknown_parameters
@@ -87,6 +88,16 @@ class TurnViewSet(WaitingViewSet[AgentTurn]):
         turn = selectors.turn_get(pk, person(request), using=using)
         held = self.held(turn, asked)
         return held or Response(self.get_serializer(turn).data)
+
+    @action(detail=True, methods=["get"])
+    def events(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Show the audit trail of one turn, without that of its interrupts."""
+        return events_of(request, selectors.turn_get(pk, person(request)))
+
+    @action(detail=True, methods=["get"])
+    def steps(self, request: Request, pk: str, **kwargs: Any) -> Response:
+        """Show what one turn has recorded, in its order."""
+        return steps_of(request, selectors.turn_get(pk, person(request)))
 
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, pk: str, **kwargs: Any) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hitl_approvals.api.interrupts import InterruptViewSet
 from hitl_approvals.api.links import APP_NAME
+from hitl_approvals.api.queues import QueueViewSet
 from hitl_approvals.api.schema import is_installed
 from hitl_approvals.api.stats import StatsViewSet
 from hitl_approvals.api.turns import TurnViewSet
@@ -14,6 +15,7 @@ app_name = APP_NAME
 router = WaitingRouter()
 router.register("interrupts", InterruptViewSet, basename="interrupt")
 router.register("turns", TurnViewSet, basename="turn")
+router.register("queues", QueueViewSet, basename="queue")
 router.register("stats", StatsViewSet, basename="stats")
 
 if is_installed():

@@ -54,17 +54,18 @@ def _read(
     except UNREADABLE:
         yield from (_read_alone(found, pk) for pk in page)
     else:
-        yield from map(_plain, events)
+        yield from map(line, events)
 
 
 def _read_alone(found: QuerySet[InterruptEvent], pk: UUID) -> dict[str, Any]:
     try:
-        return _plain(found.get(pk=pk))
+        return line(found.get(pk=pk))
     except UNREADABLE as error:
         return {"id": str(pk), "error": f"cannot be read: {error!r}"}
 
 
-def _plain(event: InterruptEvent) -> dict[str, Any]:
+def line(event: InterruptEvent) -> dict[str, Any]:
+    """Return an event as plain JSON values: what its hash covers, its key and the hash."""
     columns = ("id", *HASHED, "hash")
     return {name: _value(getattr(event, name)) for name in columns}
 

@@ -15,10 +15,12 @@ from rest_framework.authtoken.models import Token
 from rest_framework.test import APIClient
 
 from hitl_approvals import engine, exceptions
-from hitl_approvals.api import bulk, errors, serializers
+from hitl_approvals.api import bulk, errors, following, serializers
 from hitl_approvals.api.bodies import START_FIELDS
-from hitl_approvals.api.filters import InterruptFilter
-from hitl_approvals.api.pagination import RequestedAtPagination
+from hitl_approvals.api.interrupts import InterruptViewSet
+from hitl_approvals.api.parameters import list_parameters
+from hitl_approvals.api.schema import answers
+from hitl_approvals.api.turns import TurnViewSet
 from hitl_approvals.api.urls import router
 from hitl_approvals.models import AgentTurn
 from tests.api import scenes
@@ -188,16 +190,18 @@ def test_the_page_lists_every_field():
     assert set(rows_of("Fields of a turn")) == set(serializers.TurnSerializer().fields)
     assert rows_of("Start a turn") == list(START_FIELDS)
     assert rows_of("Decide many") == list(bulk.FIELDS)
+    assert rows_of("Events and journal of a turn") == list(answers.STEP)
+    assert rows_of("Queues") == list(answers.QUEUE)
+    assert rows_of("Events of an interrupt") == list(following.PARAMETERS)
 
 
 def test_the_page_names_the_limit_of_many():
     assert f"more than {bulk.MOST}." in PAGES["deciding"]
 
 
-def test_the_page_lists_every_query_parameter():
-    paging = RequestedAtPagination().get_schema_operation_parameters(APIClient())  # type: ignore[arg-type]
-
-    assert set(rows_of("List interrupts")) == {
-        *InterruptFilter.base_filters,
-        *(each["name"] for each in paging),
-    }
+@pytest.mark.parametrize(
+    ("heading", "view"),
+    [("List interrupts", InterruptViewSet), ("List turns", TurnViewSet)],
+)
+def test_the_page_lists_every_query_parameter(heading, view):
+    assert rows_of(heading) == list_parameters(view())

@@ -27,6 +27,9 @@ from hitl_approvals.api.urls import router
 from tests.api.remote_scenes import Agent
 
 OPERATION_IDS = {
+    "queues_list",
+    "turns_events",
+    "turns_steps",
     "interrupts_approve",
     "interrupts_assign",
     "interrupts_cancel",
@@ -34,6 +37,7 @@ OPERATION_IDS = {
     "interrupts_consume",
     "interrupts_decide_many",
     "interrupts_edit",
+    "interrupts_events",
     "interrupts_give_back",
     "interrupts_list",
     "interrupts_outcome",

@@ -26,10 +26,13 @@ from hitl_approvals.api.schema.shapes import (
 )
 from hitl_approvals.enums import (
     DecisionType,
+    EventType,
     InterruptKind,
     InterruptStatus,
     OutcomeStatus,
+    StepKind,
     StepStatus,
+    ToolMode,
     TurnStatus,
 )
 from hitl_approvals.figures.decided import KINDS
@@ -38,6 +41,7 @@ from hitl_approvals.figures.report import PERIODS
 TEXT: Shape = {"type": "string"}
 ENUMS: dict[str, Shape] = {
     "Decision": said(one_of(DecisionType), "`expire` is the clock's own."),
+    "EventType": one_of(EventType),
     "InterruptKind": one_of(InterruptKind),
     "InterruptStatus": one_of(InterruptStatus),
     "OfferedDecision": one_of(
@@ -161,10 +165,63 @@ RECEIPT: dict[str, Shape] = {
     "url": ADDRESS,
 }
 
+EVENT: dict[str, Shape] = {
+    "id": UUID,
+    "subject_id": UUID,
+    "sequence": COUNT,
+    "turn_id": or_null(UUID),
+    "interrupt_id": or_null(UUID),
+    "type": ref("EventType"),
+    "at": MOMENT,
+    "actor_id": TEXT,
+    "actor": TEXT,
+    "via": TEXT,
+    "on_behalf_of": TEXT,
+    "status": TEXT,
+    "decision": TEXT,
+    "generation": COUNT,
+    "revision": COUNT,
+    "digest_proposed": TEXT,
+    "digest_shown": TEXT,
+    "digest_run": TEXT,
+    "execute_by": or_null(MOMENT),
+    "detail": ANY,
+    "previous_hash": TEXT,
+    "hash": DIGEST,
+    "redacted": said(
+        {"type": "boolean"},
+        "Something was taken out of `detail`; the hash covers what was there.",
+    ),
+}
+STEP: dict[str, Shape] = {
+    "id": UUID,
+    "position": COUNT,
+    "generation": COUNT,
+    "kind": one_of(StepKind),
+    "name": TEXT,
+    "status": ref("StepStatus"),
+    "mode": or_null(one_of(mode for mode in ToolMode)),
+    "interrupt": or_null(UUID),
+    "args_digest": or_null(DIGEST),
+    "result": said(ANY, "What was recorded; null if it is too long to be shown."),
+    "result_bytes": or_null(COUNT),
+    "error": or_null(TEXT),
+    "started_at": MOMENT,
+    "finished_at": or_null(MOMENT),
+}
+
 SECONDS: Shape = or_null({"type": "number"})
 _TIMES = answer({"sample": COUNT, "median_seconds": SECONDS, "p95_seconds": SECONDS})
 _SHARES: dict[str, Shape] = {"count": COUNT, **{kind.value: COUNT for kind in KINDS}}
 _CAPPED: dict[str, Shape] = {"count": COUNT, "capped": {"type": "boolean"}}
+
+QUEUE: dict[str, Shape] = {
+    "slug": TEXT,
+    "title": or_null(TEXT),
+    "open": answer(_CAPPED),
+    "may_decide": {"type": "boolean"},
+    "requester_may_decide": {"type": "boolean"},
+}
 
 STATS: dict[str, Shape] = {
     "days": {"type": "integer", "enum": list(PERIODS)},
@@ -216,6 +273,13 @@ def components() -> Iterator[tuple[str, Shape]]:
     yield "Turn", serialized(serializers.TurnSerializer, TURN)
     yield "ListedTurn", serialized(serializers.TurnListSerializer, TURN)
     yield "TurnPage", page("ListedTurn")
+    yield "Event", answer(EVENT, "A transition, as it is exported.")
+    chain = {"count": COUNT, "head": said(TEXT, "Hash of the last event there is.")}
+    yield "EventPage", followed("Event", **chain)
+    yield "Step", answer(STEP)
+    yield "StepPage", followed("Step")
+    yield "Queue", answer(QUEUE)
+    yield "QueuePage", followed("Queue")
     yield "Outcomes", answer({"outcomes": list_of(ref("OutcomeOfMany"))})
     yield "OutcomeOfMany", _outcome()
     yield (
@@ -248,6 +312,12 @@ def page(of: str) -> Shape:
             "results": list_of(ref(of)),
         }
     )
+
+
+def followed(of: str, **beside: Shape) -> Shape:
+    """Describe a page of what grows at its end."""
+    address = said(or_null(ADDRESS), "Address of the page after this one.")
+    return answer({"next": address, **beside, "results": list_of(ref(of))})
 
 
 def _field(field: object, known: Shape | None) -> Shape:

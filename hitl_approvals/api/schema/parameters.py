@@ -8,7 +8,8 @@ from typing import Any
 from django_filters import rest_framework as filters
 
 from hitl_approvals.api.bodies import MAX_KEY
-from hitl_approvals.api.filters import MomentFilter
+from hitl_approvals.api.filters import MOST_VALUES, MomentFilter, TextsFilter
+from hitl_approvals.api.pagination import MAX_PAGE_SIZE
 from hitl_approvals.api.schema.shapes import (
     ADDRESS,
     MOMENT,
@@ -69,6 +70,14 @@ PARAMETERS: dict[str, Shape] = {
         "If-Match",
         {"type": "string", "pattern": r'^(\*|(W/)?"\d{1,9}"|\d{1,9})$'},
         "The revision that the person saw, in quotes.",
+    ),
+    "AfterNumber": query(
+        "after", {"type": "integer", "minimum": 0}, "`sequence` of what came last."
+    ),
+    "AfterId": query("after", UUID, "`id` of what came last."),
+    "AfterSlug": query("after", text(64), "`slug` of what came last."),
+    "PageSize": query(
+        "page_size", {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE}
     ),
 }
 
@@ -145,6 +154,11 @@ def _of_filter(one: Any) -> Shape:
         return one_of(value for value, _ in one.extra["choices"])
     if isinstance(one, filters.UUIDFilter):
         return UUID
+    if isinstance(one, TextsFilter):
+        return list_of(text(), maxItems=MOST_VALUES)
+    if isinstance(one, filters.NumberFilter):
+        bounds = {"minimum": one.extra["min_value"], "maximum": one.extra["max_value"]}
+        return {"type": "integer", **bounds}
     if isinstance(one, MomentFilter):
         return said(MOMENT, "A time with its zone.")
     return text(one.extra.get("max_length"))
