@@ -156,11 +156,8 @@ def own_limits(client: AgentClient | None) -> dict[str, Any]:
 
 
 def limit(client: AgentClient, name: str) -> tuple[int | None, bool]:
-    """Return what holds for a client, and whether that is its own; asks no query."""
-    own = own_limits(client)
-    if name in own:
-        return own[name], True
-    return hitl_settings.client_limits[name], False
+    """Return what holds for a client, and whether that is its own."""
+    return client_limits.limit_of(client, name), name in own_limits(client)
 
 
 def number(value: int | None) -> str:

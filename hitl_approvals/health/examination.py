@@ -8,7 +8,7 @@ from functools import partial
 
 from django.db import Error, connections
 
-from hitl_approvals.health import configuration, work
+from hitl_approvals.health import configuration, outside, work
 from hitl_approvals.health.lines import Level, Line
 
 DEFAULT_MAX_OWED = timedelta(minutes=5)
@@ -46,6 +46,9 @@ def _about_rows(max_owed: timedelta) -> Sequence[tuple[str, Question]]:
         ("attention", work.attention),
         ("reviewers", work.reviewers),
         ("remote", work.remote),
+        ("clients", outside.clients),
+        ("deliveries", outside.deliveries),
+        ("endpoints", outside.failing_endpoints),
         ("agents", configuration.agents),
     )
 

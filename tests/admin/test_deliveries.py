@@ -282,7 +282,9 @@ def test_nothing_ticked_sends_nothing(office: Client) -> None:
     response = office.post(form.action, form.fields)
     nowhere = office.post(form.action, {"back": "?next=//evil.example&view=all"})
 
-    assert "Tick what to send again." in office.get(response["Location"]).content.decode()
+    assert (
+        "Tick what to send again." in office.get(response["Location"]).content.decode()
+    )
     assert nowhere["Location"] == f"{DELIVERIES}?view=all"
     row.refresh_from_db()
     assert row.attempts == 3
