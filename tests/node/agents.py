@@ -43,6 +43,10 @@ class Job:
     def state(self) -> Path:
         return self.folder / self.name
 
+    def knows(self) -> set[str]:
+        """Return the facts that its processes have noted; drafts do not count."""
+        return {file.name for file in self.state.iterdir() if file.name[0] != "."}
+
     def start(self) -> subprocess.Popen[str]:
         """Start a process in a group of its own."""
         # The token and the addresses, and nothing else of this process.
