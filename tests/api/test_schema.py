@@ -24,6 +24,11 @@ from hitl_approvals.api.schema import answers, refusals
 from hitl_approvals.api.schema.document import document
 from hitl_approvals.api.schema.operations import OPERATIONS
 from hitl_approvals.api.urls import router
+from hitl_approvals.models import InterruptEvent
+from hitl_approvals.webhooks.events import WebhookEvent, is_of_an_interrupt
+from hitl_approvals.webhooks.payloads import message
+from tests.api import scenes
+from tests.api.conformance import assert_fits
 from tests.api.remote_scenes import Agent
 
 OPERATION_IDS = {
@@ -220,6 +225,25 @@ def test_a_query_parameter_that_a_list_reads_is_described(described):
             )
             read |= {one["name"] for one in paging}
         assert shown >= read, known.id
+
+
+@pytest.mark.django_db
+def test_messages_are_what_is_sent(described):
+    row = scenes.resolved()
+    interrupt = InterruptEvent.objects.filter(subject_id=row.pk)
+    turn = InterruptEvent.objects.get(subject_id=row.turn_id, type="turn_completed")
+
+    assert set(described["webhooks"]) == {str(event) for event in WebhookEvent}
+    for event in WebhookEvent:
+        posted = described["webhooks"][str(event)]["post"]
+        shape = posted["requestBody"]["content"]["application/json"]["schema"]
+        of = row if is_of_an_interrupt(event) else row.turn
+        for one in interrupt if of is row else [turn]:
+            for include_args in (True, False):
+                sent = message(event, one, of, include_args=include_args)
+                assert_fits(
+                    shape["$ref"].rpartition("/")[2], json.loads(json.dumps(sent))
+                )
 
 
 @pytest.mark.django_db

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from importlib.metadata import version
 from threading import Lock
 from typing import Any
@@ -11,6 +12,7 @@ from drf_spectacular.plumbing import normalize_result_object
 
 from hitl_approvals.api.schema.inspector import NewRegistry, register
 from hitl_approvals.api.schema.shapes import ref
+from hitl_approvals.api.schema.webhooks import webhooks
 
 OPENAPI = "3.1.1"
 TITLE = "Approvals"
@@ -24,6 +26,7 @@ TAGS = {
     "turns": "The work of this site's agents.",
     "stats": "The numbers of the desk.",
     "schema": "This document.",
+    "webhooks": "What the site sends by itself to the endpoints of `WEBHOOKS`.",
 }
 # A viewset's schema is one object that remembers the view it was last asked about.
 _one_at_a_time = Lock()
@@ -53,6 +56,8 @@ class Generator(SchemaGenerator):
             paths = self._paths()
         # No operation has it: it is what an address says to any other method.
         register(self.registry, ref("Refused405", "responses"))
+        sent = deepcopy(webhooks())
+        register(self.registry, sent)
         used = {
             tag
             for path in paths.values()
@@ -67,11 +72,12 @@ class Generator(SchemaGenerator):
                 "version": version("django-hitl-approvals"),
             },
             "paths": paths,
+            "webhooks": sent,
             "components": self.registry.build({}),
             "tags": [
                 {"name": name, "description": about}
                 for name, about in TAGS.items()
-                if name in used
+                if name in {*used, "webhooks"}
             ],
         }
         found: dict[str, Any] = normalize_result_object(document)

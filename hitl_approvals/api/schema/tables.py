@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from hitl_approvals.api.schema import answers, refusals, requests
+from hitl_approvals.api.schema import answers, refusals, requests, webhooks
 from hitl_approvals.api.schema.parameters import HEADERS, PARAMETERS
 from hitl_approvals.api.schema.shapes import Shape
 
@@ -30,6 +30,7 @@ def components() -> dict[str, dict[str, Shape]]:
             **dict(answers.components()),
             **dict(refusals.components()),
             **dict(requests.components()),
+            **dict(webhooks.components()),
         },
     }
 
