@@ -65,7 +65,7 @@ def create_client(
     client = AgentClient(
         name=name,
         queue_id=queue,
-        limits=client_limits.checked(limits or {}),
+        limits=client_limits.checked({} if limits is None else limits),
         token_digest=client_tokens.digest_of(token),
         token_hint=token[: client_tokens.HINT],
     )
