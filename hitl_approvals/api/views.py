@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Collection
 from typing import Any, TypeVar, cast
@@ -34,7 +35,10 @@ from hitl_approvals.api.clients import (
 )
 from hitl_approvals.api.parsers import BodyRequest, StrictJSONParser
 from hitl_approvals.api.renderers import ExactJSONRenderer
+from hitl_approvals.api.throttles import RoleThrottle
 from hitl_approvals.types import Person
+
+logger = logging.getLogger("hitl_approvals.api")
 
 M = TypeVar("M", bound=Model)
 
@@ -95,7 +99,7 @@ class ApprovalsViewSet(GenericViewSet[M]):
 
     def get_throttles(self) -> list[BaseThrottle]:
         """Return the site's own, and ours for agent clients."""
-        return [*super().get_throttles(), ClientThrottle()]
+        return [*super().get_throttles(), RoleThrottle(), ClientThrottle()]
 
     def initialize_request(
         self, request: HttpRequest, *args: Any, **kwargs: Any
@@ -127,7 +131,11 @@ class ApprovalsViewSet(GenericViewSet[M]):
     ) -> Response:
         """Add what every response of ours carries."""
         final = super().finalize_response(request, response, *args, **kwargs)
-        final["X-Request-ID"] = request_id(request)
+        final["X-Request-ID"] = given = request_id(request)
+        if request.method == "POST":
+            place, code = request.get_full_path(), final.status_code
+            extra = {"request_id": given, "status_code": code}
+            logger.info("POST %s: %s, request %s", place, code, given, extra=extra)
         # Arguments are nobody else's business, proxies and browser caches included.
         final.setdefault("Cache-Control", "private, no-store")
         return final
