@@ -45,7 +45,7 @@ def test_every_fact_is_named_in_both_agents() -> None:
 
     for name in ("refund.sh", "refund.ts"):
         script = (SCRIPTS / name).read_text(encoding="utf-8")
-        noted = set(re.findall(r"""\bnote\(?\s*"?(\w+)""", script))
+        noted = set(re.findall(r"""\bnote[ (]"?(\w+)""", script))
         assert noted - {"name"} == {*facts}, name
 
 
