@@ -105,7 +105,9 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         links=_OF_INTERRUPTS,
         id_at="/results/0/id",
     ),
-    ("interrupt", "retrieve"): Operation("interrupts_read", {200: "Interrupt"}),
+    ("interrupt", "retrieve"): Operation(
+        "interrupts_read", {200: "Interrupt"}, refusals=(400,)
+    ),
     ("interrupt", "events"): Operation(
         "interrupts_events",
         {200: "EventPage"},
