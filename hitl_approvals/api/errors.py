@@ -140,14 +140,28 @@ def _translated(error: Exception, view: ApprovalsViewSet[Any]) -> dict[str, Any]
         detail = "; ".join(f"{one['loc']}: {one['message']}" for one in errors)
         return _body(BadRequest.default_code, detail) | {"errors": errors}
     assert isinstance(error, exceptions.APIException)  # noqa: S101  the handler's kinds
-    codes = error.get_codes()
-    code = codes if isinstance(codes, str) else error.default_code
-    body = _body(code, str(error.detail))
+    body = _body(_code(error), _words(error.detail))
     if isinstance(error, BadRequest):
         body["interrupt"] = view.interrupt_as_it_is_now()
         if error.errors:
             body["errors"] = list(error.errors)
     return body
+
+
+def _code(error: exceptions.APIException) -> str:
+    """Return our word for an error; a site's authentication may have words of its own."""
+    if isinstance(error, exceptions.AuthenticationFailed):
+        return exceptions.AuthenticationFailed.default_code
+    codes = error.get_codes()
+    return codes if isinstance(codes, str) else str(error.default_code)
+
+
+def _words(detail: Any) -> str:
+    if isinstance(detail, dict) and "detail" in detail:
+        return str(detail["detail"])
+    if isinstance(detail, (dict, list, tuple)):
+        return "; ".join(one["message"] for one in _flat(detail))
+    return str(detail)
 
 
 def _body(code: str, detail: str) -> dict[str, Any]:

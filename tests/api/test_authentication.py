@@ -7,6 +7,8 @@ from rest_framework.authtoken.models import Token
 from rest_framework.settings import api_settings
 from rest_framework.test import APIClient
 
+from hitl_approvals import services
+from hitl_approvals.api.urls import router
 from hitl_approvals.models import ReviewQueue
 from tests.api import scenes
 
@@ -193,3 +195,71 @@ def test_a_member_of_the_queue_decides_there(reviewer, people):
     row = scenes.pending("api_flaky", {"order": "A-1"})
 
     assert reviewer.post(scenes.url(row, "approve")).status_code == 200
+
+
+@pytest.fixture
+def jwt(settings, people):
+    settings.SECRET_KEY = "long enough to sign with, for tests and nothing else"
+    settings.REST_FRAMEWORK = {
+        "DEFAULT_AUTHENTICATION_CLASSES": [
+            "rest_framework_simplejwt.authentication.JWTAuthentication"
+        ]
+    }
+    from rest_framework_simplejwt.tokens import AccessToken
+
+    return AccessToken.for_user(people["reviewer"])
+
+
+def bearer(token: object) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def test_a_site_lets_people_in_by_jwt_beside_our_agent_clients(jwt):
+    row = scenes.pending()
+    client = APIClient(enforce_csrf_checks=True)
+    _made, token = services.create_client("agent-elsewhere", by=None)
+
+    decided = client.post(scenes.url(row, "approve"), headers=bearer(jwt))
+    listed = client.get(scenes.LIST, headers=bearer(token))
+    forbidden = client.post(scenes.url(row, "approve"), headers=bearer(token))
+
+    assert (decided.status_code, decided.json()["decided_by"]) == (200, "reviewer")
+    assert (listed.status_code, listed.json()["results"]) == (200, [])
+    assert forbidden.status_code == 403
+    assert forbidden.json()["code"] == "client_not_allowed"
+
+
+def test_a_jwt_that_is_none_or_over_is_told_in_our_shape(jwt):
+    from datetime import timedelta
+
+    jwt.set_exp(lifetime=-timedelta(minutes=1))
+
+    for token in (jwt, "nonsense", "a.b.c", f"{jwt}x", "hac_unknown"):
+        answer = APIClient().get(scenes.LIST, headers=bearer(token))
+        body = answer.json()
+        assert (answer.status_code, body["code"]) == (401, "authentication_failed")
+        assert set(body) == {"code", "detail", "interrupt"}
+        assert isinstance(body["detail"], str)
+        assert body["detail"]
+        assert "{" not in body["detail"]
+        assert answer["WWW-Authenticate"].startswith("Bearer ")
+
+
+def test_a_session_needs_its_csrf_token_for_every_post(browser):
+    row = scenes.pending()
+    written = [
+        (prefix, basename, action)
+        for prefix, viewset, basename in router.registry
+        for route in router.get_routes(viewset)
+        for method, action in router.get_method_map(viewset, route.mapping).items()
+        if method == "post"
+    ]
+    assert len(written) > 15
+
+    for prefix, _basename, action in written:
+        name = action.replace("_", "-")
+        for address in (f"/api/{prefix}/", f"/api/{prefix}/{row.pk}/{name}/"):
+            answer = browser.post(address, {}, format="json")
+            # A client's own commands and unknown addresses are none for a browser.
+            assert answer.status_code in (403, 404, 405), (address, answer.status_code)
+    assert scenes.events(row) == ["raised"]
