@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import TypeAlias
 from uuid import UUID
 
@@ -61,10 +60,17 @@ def owe(events: Sequence[InterruptEvent]) -> None:
     if not owed:
         return
     rows.deliveries().bulk_create(owed)
-    channels = tuple(sorted({one.channel for one in owed}))
-    transaction.on_commit(
-        partial(dispatchers.deliver, channels), using=alias(), robust=True
-    )
+    announce(sorted({one.channel for one in owed}))
+
+
+def announce(channels: Sequence[str]) -> None:
+    """Let whoever delivers hear of these channels, after the commit."""
+
+    def deliver() -> None:
+        dispatchers.deliver(channels)
+
+    # Not a partial: Django asks for the name of what fails.
+    transaction.on_commit(deliver, using=alias(), robust=True)
 
 
 def _subjects(events: Sequence[InterruptEvent]) -> dict[UUID, Subject]:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
-from django.db import transaction
 from django.db.models import Q
 
-from hitl_approvals import dispatchers, permissions
+from hitl_approvals import permissions
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import DeliveryStatus
 from hitl_approvals.exceptions import NotFound, TransitionNotAllowed
 from hitl_approvals.models import DbNow, Delivery, db_now_plus
 from hitl_approvals.services import channels, rows
-from hitl_approvals.services.transactions import alias, run_atomic
+from hitl_approvals.services.outbox import announce
+from hitl_approvals.services.transactions import run_atomic
 from hitl_approvals.types import Person
 from hitl_approvals.webhooks.endpoints import endpoint_of
 
@@ -69,8 +68,7 @@ def resend_delivery(delivery_id: UUID | str, *, by: Person | None) -> None:
 
     run_atomic(work)
     logger.info("Delivery %s is sent once more; %s asked for it.", row.pk, _name(by))
-    announce = partial(dispatchers.deliver, (row.channel,))
-    transaction.on_commit(announce, using=alias(), robust=True)
+    announce([row.channel])
 
 
 def give_up_delivery(

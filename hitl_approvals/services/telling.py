@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -30,8 +29,14 @@ def tell_after_commit(events: Sequence[InterruptEvent]) -> None:
         signal = signal_of(kind)
         sender = AgentTurn if event.interrupt_id is None else PendingInterrupt
         if signal.has_listeners(sender):
-            send = partial(signal.send_robust, sender, **_facts(event))
-            transaction.on_commit(send, using=alias(), robust=True)
+            _send_after_commit(signal, sender, _facts(event))
+
+
+def _send_after_commit(signal: Signal, sender: type, facts: dict[str, Any]) -> None:
+    def send() -> None:
+        signal.send_robust(sender, **facts)
+
+    transaction.on_commit(send, using=alias(), robust=True)
 
 
 def _facts(event: InterruptEvent) -> dict[str, Any]:
