@@ -97,7 +97,7 @@ def test_what_nobody_sends_is_told_by_endpoint() -> None:
 
 
 def test_what_was_given_up_is_told_for_a_day() -> None:
-    over = {"status": "given_up", "next_attempt_at": None}
+    over: dict[str, Any] = {"status": "given_up", "next_attempt_at": None}
     owe(**over, give_up_at=db_now_plus(timedelta(hours=-23)))
     owe(**over, give_up_at=db_now_plus(timedelta(hours=-25)))
 
