@@ -112,37 +112,32 @@ def test_a_reader_says_in_which_states_there_is_nothing_to_tell(reviewer) -> Non
     assert told(held.answer()) == (200, "resolved")
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        *("wait=", "wait=NaN", "wait=inf", "wait=-1", "wait=+1", "wait=1e1"),
-        *("wait=30.001", "wait=31", "wait=100", "wait=%20 1", "wait=1_0", "wait=abc"),
-        *("wait=%D9%A3", "wait=1&wait=2", "wait=.5", "wait=5.", "wait=1%00"),
-        *(
-            "while=pending",
-            "wait=1&while=",
-            "wait=1&while=nothing",
-            "wait=1&while=ready",
-        ),
-    ],
-)
-def test_what_cannot_be_read_is_refused(reviewer, query: str) -> None:
+UNREADABLE = [
+    *("wait=", "wait=NaN", "wait=inf", "wait=-1", "wait=+1", "wait=1e1", "wait=abc"),
+    *("wait=30.001", "wait=31", "wait=100", "wait=%20 1", "wait=1_0", "wait=%D9%A3"),
+    *("wait=1&wait=2", "wait=.5", "wait=5.", "wait=1%00", "wait=1.0000001"),
+    *("while=pending", "wait=1&while=", "wait=1&while=nothing", "wait=1&while=ready"),
+]
+
+
+def test_what_cannot_be_read_is_refused(reviewer) -> None:
     row = scenes.pending()
 
-    answer = reviewer.get(f"{scenes.url(row)}?{query}")
+    for query in UNREADABLE:
+        answer = reviewer.get(f"{scenes.url(row)}?{query}")
 
-    body = answer.json()
-    assert (answer.status_code, body["code"]) == (400, "malformed")
-    assert [one["loc"] for one in body["errors"]] in (["wait"], ["while"])
-    assert len(watcher) == 0
+        body = answer.json()
+        assert (answer.status_code, body["code"]) == (400, "malformed"), query
+        assert [one["loc"] for one in body["errors"]] in (["wait"], ["while"])
+        assert len(watcher) == 0
 
 
-@pytest.mark.parametrize("query", ["wait=0", "wait=0.0", "wait=0&while=pending"])
-def test_no_seconds_are_a_plain_read(reviewer, query: str) -> None:
+def test_no_seconds_are_a_plain_read(reviewer) -> None:
     row = scenes.pending()
 
-    assert told(reviewer.get(f"{scenes.url(row)}?{query}")) == (200, "pending")
-    assert watcher.join(0)
+    for query in ("wait=0", "wait=0.0", "wait=0&while=pending"):
+        assert told(reviewer.get(f"{scenes.url(row)}?{query}")) == (200, "pending")
+        assert watcher.join(0)
 
 
 def test_the_longest_wait_may_be_asked_for(reviewer) -> None:
@@ -495,10 +490,9 @@ def test_a_forked_process_begins_without_those_who_wait() -> None:
     assert done.stdout.split() == ["1", "0"]
 
 
-@pytest.mark.parametrize("count", [1, 3])
-def test_rows_are_looked_at_in_parts(monkeypatch, count: int) -> None:
+def test_rows_are_looked_at_in_parts(monkeypatch) -> None:
     monkeypatch.setattr(kinds, "CHUNK", 2)
-    rows = [scenes.pending() for _ in range(count)]
+    rows = [scenes.pending() for _ in range(3)]
 
     found = dict(kinds.INTERRUPTS.standings([row.pk for row in rows]))
 
