@@ -22,6 +22,7 @@ from hitl_approvals.api.parameters import list_parameters
 from hitl_approvals.api.schema import answers
 from hitl_approvals.api.turns import TurnViewSet
 from hitl_approvals.api.urls import router
+from hitl_approvals.api.waiting import asking
 from hitl_approvals.models import AgentTurn
 from tests.api import scenes
 
@@ -192,6 +193,7 @@ def test_the_page_lists_every_field():
     assert rows_of("Decide many") == list(bulk.FIELDS)
     assert rows_of("Events and journal of a turn") == list(answers.STEP)
     assert rows_of("Queues") == list(answers.QUEUE)
+    assert rows_of("Waiting") == [asking.WAIT, asking.WHILE]
     assert rows_of("Events of an interrupt") == list(following.PARAMETERS)
 
 
