@@ -14,16 +14,18 @@ from rest_framework import exceptions as drf
 from rest_framework.authtoken.models import Token
 from rest_framework.test import APIClient
 
-from hitl_approvals import engine, exceptions
+from hitl_approvals import engine, exceptions, services
 from hitl_approvals.api import bulk, errors, following, serializers
 from hitl_approvals.api.bodies import START_FIELDS
 from hitl_approvals.api.interrupts import InterruptViewSet
 from hitl_approvals.api.parameters import list_parameters
+from hitl_approvals.api.remote_bodies import OUTCOME_FIELDS, RAISE_FIELDS
 from hitl_approvals.api.schema import answers
 from hitl_approvals.api.turns import TurnViewSet
 from hitl_approvals.api.urls import router
 from hitl_approvals.api.waiting import asking
-from hitl_approvals.models import AgentTurn
+from hitl_approvals.models import AgentClient, AgentTurn
+from hitl_approvals.services import client_limits, client_tokens
 from tests.api import scenes
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs/reference/api"
@@ -32,6 +34,7 @@ BLOCK = re.compile(r"^```http\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 UUID = re.compile(r"019a3f6e-0000-7000-8000-\d{12}")
 # The names of the page belong to whoever reads it; the registry's are the tests' own.
 NAMES = {"issue_refund": "api_issue_refund", '"support"': '"api_support"'}
+AGENT_TOKEN = "hac_example-token-of-the-billing-agent"
 
 
 @dataclass
@@ -100,6 +103,8 @@ def test_the_examples_of_a_page_are_true(name):
     Token.objects.create(user=reviewer, key="reviewer-token")
     second = scenes.user("second", "decide_pendinginterrupt")
     Token.objects.create(user=second, key="second-reviewer-token")
+    services.create_client("billing-agent", by=None)
+    AgentClient.objects.update(token_digest=client_tokens.digest_of(AGENT_TOKEN))
     ids: dict[str, str] = {}
     if name == "interrupts":  # its first example finds the call of the page before it
         play(STORIES["turns"][:2], ids)
@@ -122,9 +127,9 @@ def play(story: list[Message], ids: dict[str, str]) -> None:
             method, address, body, content_type="", headers=request.headers
         )
         assert answer.first.startswith(f"HTTP/1.1 {response.status_code} ")
-        for name, value in answer.headers.items():
-            assert response[name] == value
         assert_shown(json.loads(answer.body), response.json(), ids)
+        for name, value in answer.headers.items():
+            assert_shown(value, response[name], ids)
         for owed in AgentTurn.objects.filter(status="ready"):
             engine.run_turn(owed.pk)
 
@@ -190,6 +195,9 @@ def test_the_page_lists_every_field():
     )
     assert set(rows_of("Fields of a turn")) == set(serializers.TurnSerializer().fields)
     assert rows_of("Start a turn") == list(START_FIELDS)
+    assert rows_of("Raise an interrupt") == list(RAISE_FIELDS)
+    assert rows_of("Report the outcome") == list(OUTCOME_FIELDS)
+    assert rows_of("Limits") == [*client_limits.NUMBERS, client_limits.QUEUES]
     assert rows_of("Decide many") == list(bulk.FIELDS)
     assert rows_of("Events and journal of a turn") == list(answers.STEP)
     assert rows_of("Queues") == list(answers.QUEUE)
