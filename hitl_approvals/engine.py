@@ -70,6 +70,32 @@ def start_turn(
         PayloadRejected: Input or options are not JSON, too large or too deep.
         UnsafeContext: `run=True` inside a transaction.
     """
+    return start_or_find(
+        agent,
+        input,
+        thread_id=thread_id,
+        key=key,
+        requested_by=requested_by,
+        execute_options=execute_options,
+        run=run,
+    )[0]
+
+
+def start_or_find(
+    agent: str,
+    input: Any,  # noqa: A002  as above
+    *,
+    thread_id: str | None = None,
+    key: str | None = None,
+    requested_by: Person | None = None,
+    execute_options: Any = None,
+    run: bool = False,
+) -> tuple[AgentTurn, bool]:
+    """Start like `start_turn`, and say whether the turn is a new one.
+
+    Raises:
+        The same as `start_turn`.
+    """
     definition = registry.agents.get(agent)
     # A call without an agent begins by its tool, which reads and judges it first.
     if definition is None or definition.kind == request.KIND:
@@ -93,7 +119,7 @@ def start_turn(
     if run and made and turn.fence:
         _perform(starting.adopt(turn), definition)
         turn.refresh_from_db()
-    return turn
+    return turn, made
 
 
 def run_turn(turn_id: UUID | str) -> str:

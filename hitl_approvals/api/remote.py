@@ -20,6 +20,7 @@ from hitl_approvals.api.views import REPLAYED, ApprovalsViewSet, person
 from hitl_approvals.enums import Door
 from hitl_approvals.exceptions import InterruptNotFound
 from hitl_approvals.models import AgentClient, PendingInterrupt
+from hitl_approvals.services.withdrawing import withdraw_or_find
 from hitl_approvals.types import ConsumedDecision
 
 CLIENT_ONLY = frozenset({"create", "consume", "outcome", "give_back"})
@@ -94,8 +95,10 @@ class RemoteActions(ApprovalsViewSet[PendingInterrupt]):
         reason = bodies.read_reason(request)
         client = client_of(request)
         by = person(request) if client is None else None
-        services.withdraw(pk, client=client, by=by, reason=reason, via=Door.API)
-        return Response(self._shown_now(pk))
+        _row, before = withdraw_or_find(
+            pk, client=client, by=by, reason=reason, via=Door.API
+        )
+        return Response(self._shown_now(pk), headers=_replayed(before))
 
     def _shown_now(self, pk: UUID | str) -> Any:
         row = fresh(pk, person(self.request))

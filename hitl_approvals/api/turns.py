@@ -66,7 +66,7 @@ class TurnViewSet(WaitingViewSet[AgentTurn]):
         if not by.has_perm(permissions.START_TURN):
             raise ReviewerNotAllowed("You need the right to add agent turns.")
         asked = bodies.read_start(request)
-        started = engine.start_turn(
+        started, made = engine.start_or_find(
             asked.agent,
             asked.input,
             thread_id=asked.thread_id,
@@ -78,7 +78,9 @@ class TurnViewSet(WaitingViewSet[AgentTurn]):
         turn = AgentTurn.objects.using(alias()).get(pk=started.pk)
         shown = self.get_serializer(turn).data
         return Response(
-            shown, status=status.HTTP_202_ACCEPTED, headers={"Location": shown["url"]}
+            shown,
+            status=status.HTTP_202_ACCEPTED,
+            headers={"Location": shown["url"], **replayed_header(not made)},
         )
 
     def retrieve(self, request: Request, pk: str, **kwargs: Any) -> Response:

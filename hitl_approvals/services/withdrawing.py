@@ -46,13 +46,31 @@ def withdraw(
         AlreadyConsumed: The decision was fetched, so the call may have been made.
         TransitionNotAllowed: It is over or in doubt, or it is a turn's.
     """
+    return withdraw_or_find(interrupt_id, client=client, by=by, reason=reason, via=via)[
+        0
+    ]
+
+
+def withdraw_or_find(
+    interrupt_id: UUID | str,
+    *,
+    client: Owner,
+    by: Person | None = None,
+    reason: str = "",
+    via: str = Door.PYTHON,
+) -> tuple[PendingInterrupt, bool]:
+    """Withdraw like `withdraw`, and say whether it was withdrawn already.
+
+    Raises:
+        The same as `withdraw`.
+    """
     actor = (
         actor_of(by, via) if client is None else clients.actor_of_client(client, via)
     )
     for _try in range(TRIES):
         row = read_own(interrupt_id, client, by)
         if row.outcome_status == OutcomeStatus.WITHDRAWN:
-            return row
+            return row, True
         _require_unfetched(row)
         event = interrupt_event(
             row,
@@ -72,7 +90,7 @@ def withdraw(
         if row.decided_at is None:
             changes["decided_at"] = DbNow()
         if move(row, event, UNFETCHED, **changes):
-            return rows.interrupts().get(pk=row.pk)
+            return rows.interrupts().get(pk=row.pk), False
     raise unsettled(interrupt_id)
 
 

@@ -188,6 +188,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         {200: "Interrupt"},
         body="Reason",
         refusals=(409, 410),
+        headers=("Replayed",),
         links=("interrupts_read",),
     ),
     ("interrupt", "decide_many"): Operation(
@@ -205,7 +206,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         needed=True,
         parameters=("IdempotencyKey",),
         refusals=(409,),
-        headers=("Location",),
+        headers=("Location", "Replayed"),
         links=_OF_TURNS,
         described={202: "The turn is owed to a worker."},
     ),

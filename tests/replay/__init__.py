@@ -1,0 +1,1 @@
+"""Requests whose answer was lost: the server died after the commit, or before it."""
