@@ -102,7 +102,8 @@ def counts(client: AgentClient) -> list[tuple[str, str]]:
 def standing(client: AgentClient, now: datetime) -> tuple[str, str, SafeString | None]:
     """Return badge, word and a fact: whether a token of this client is good."""
     if client.revoked_at is not None:
-        return "no", _("revoked"), moment(client.revoked_at, now)
+        since = moment(client.revoked_at, now)
+        return "quiet", _("revoked"), format_html(_("since {}"), since)
     if not client.token_hint:
         return "quiet", _("no token"), None
     if client.previous_until is not None and client.previous_until > now:

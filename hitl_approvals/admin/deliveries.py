@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from hitl_approvals import permissions
-from hitl_approvals.admin import delivery_page, paging, sending
+from hitl_approvals.admin import delivery_page, paging, sending, status_line
 from hitl_approvals.admin.base import DeskAdmin, outside_transactions, person
 from hitl_approvals.admin.doors import guarded
 from hitl_approvals.admin.paging import Part
@@ -157,6 +157,7 @@ class DeliveryAdmin(DeskAdmin):
             "many_url": self.link("many") if page.rows else "",
             "next_query": filters.query(after=page.after) if page.after else "",
             "previous_query": filters.query(before=page.before) if page.before else "",
+            "status": status_line.for_desk(self, request),
             "zone": zone_name(),
             **(extra_context or {}),
         }

@@ -171,8 +171,7 @@ def standing(row: Delivery, now: datetime, alone_until: datetime | None) -> Stan
 def answered(row: Delivery) -> str:
     """Say what came of the last attempt, in a few words; empty before any."""
     if row.last_status is not None:
-        reason = responses.get(row.last_status, "")
-        return _("answer %s") % f"{row.last_status} {reason}".rstrip()
+        return _("answer %s") % _code(row.last_status)
     return _("no answer") if row.attempts else ""
 
 
@@ -188,8 +187,10 @@ def endpoint_name(channel: str) -> str:
 
 def _facts(row: Delivery, now: datetime) -> list[tuple[str, Any]]:
     facts: list[tuple[str, Any]] = [(_("Attempts"), row.attempts)]
-    if answer := answered(row):
-        facts.append((_("Last answer"), answer))
+    if row.last_status is not None:
+        facts.append((_("Last answer"), _code(row.last_status)))
+    elif row.attempts:
+        facts.append((_("Last answer"), _("none")))
     if row.status == DeliveryStatus.OWED:
         facts.append((_("Next attempt"), moment(row.next_attempt_at, now)))
         if row.give_up_at:
@@ -285,6 +286,10 @@ def _about_url(
 ) -> str:
     model, _name = known.get(row.subject_id, ("", ""))
     return desk.link("change", row.subject_id, model=model) if model else ""
+
+
+def _code(status: int) -> str:
+    return f"{status} {responses.get(status, '')}".rstrip()
 
 
 def _plain(words: str) -> SafeString | None:
