@@ -25,8 +25,9 @@ from hitl_approvals.services.transactions import (
     refuse_inside_transaction,
     run_atomic,
 )
+from hitl_approvals.text import cleaned
 from hitl_approvals.webhooks.endpoints import Endpoint, endpoint_of
-from hitl_approvals.webhooks.sender import Answer, send
+from hitl_approvals.webhooks.sender import MOST_ERROR, Answer, send
 
 logger = logging.getLogger("hitl_approvals")
 
@@ -150,7 +151,8 @@ def _sent(delivery: Delivery, endpoint: Endpoint) -> Answer:
     except Exception as error:
         # Ours, not the receiver's. The row must not wait for its lease to end each time.
         logger.exception("Delivery %s could not be sent.", delivery.pk)
-        return Answer(error=f"It could not be sent: {type(error).__name__}: {error}")
+        text = f"It could not be sent: {type(error).__name__}: {error}"
+        return Answer(error=cleaned(text, MOST_ERROR))
 
 
 def _record(delivery: Delivery, answer: Answer) -> bool:

@@ -16,8 +16,10 @@ from hitl_approvals.models import DbNow, Delivery, db_now_plus
 from hitl_approvals.services import channels, rows
 from hitl_approvals.services.outbox import announce
 from hitl_approvals.services.transactions import run_atomic
+from hitl_approvals.text import cleaned
 from hitl_approvals.types import Person
 from hitl_approvals.webhooks.endpoints import endpoint_of
+from hitl_approvals.webhooks.sender import MOST_ERROR
 
 logger = logging.getLogger("hitl_approvals")
 
@@ -91,7 +93,7 @@ def give_up_delivery(
     permissions.require_administer(by)
     row = _read(delivery_id)
     why = f": {reason.strip()}" if reason.strip() else "."
-    error = f"Given up by {_name(by)}{why}"
+    error = cleaned(f"Given up by {_name(by)}{why}", MOST_ERROR)
 
     def work() -> None:
         moved = (
@@ -109,7 +111,7 @@ def give_up_delivery(
             raise TransitionNotAllowed("Only a delivery that is owed can be given up.")
 
     run_atomic(work)
-    logger.info("Delivery %s was given up by %s: %s", row.pk, _name(by), reason)
+    logger.info("Delivery %s was given up by %s.", row.pk, _name(by))
 
 
 def _read(delivery_id: UUID | str) -> Delivery:

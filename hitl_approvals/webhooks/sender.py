@@ -20,6 +20,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.exceptions import MissingExtra
+from hitl_approvals.text import cleaned
 from hitl_approvals.webhooks import addresses
 from hitl_approvals.webhooks.endpoints import Endpoint
 from hitl_approvals.webhooks.retry_after import seconds_until
@@ -66,13 +67,16 @@ def send(endpoint: Endpoint, message_id: str, body: str) -> Answer:
         headers = _headers(endpoint, message_id, body)
         status, retry_after = _post(url, body.encode(), headers, seconds)
     except (addresses.Refused, MissingExtra, _Unsendable) as error:
-        return Answer(error=str(error)[:MOST_ERROR])
+        return Answer(error=cleaned(str(error), MOST_ERROR))
     except ssl.SSLCertVerificationError as error:
         return Answer(error=f"The certificate was refused: {error.verify_message}.")
     except http.client.RemoteDisconnected:
         return Answer(error="The connection was closed without an answer.")
-    except (OSError, http.client.HTTPException) as error:
-        return Answer(error=f"{type(error).__name__}: {error}"[:MOST_ERROR])
+    except http.client.HTTPException as error:
+        # Its text would repeat what came, which can be anything.
+        return Answer(error=f"The answer was no HTTP ({type(error).__name__}).")
+    except OSError as error:
+        return Answer(error=cleaned(f"{type(error).__name__}: {error}", MOST_ERROR))
     if 200 <= status < 300:
         return Answer(status)
     return Answer(status, _why_not(status), retry_after)

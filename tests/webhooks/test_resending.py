@@ -112,6 +112,16 @@ def test_what_is_owed_can_be_given_up_with_a_reason(receiver, operator):
     assert receiver.received == []
 
 
+def test_a_reason_that_no_column_can_hold_is_kept_without_that(operator):
+    (row,) = owed()
+
+    give_up(row, by=operator, reason="nul \x00, half \ud800" + "x" * 1000)
+
+    fresh = the_delivery()
+    assert fresh.last_error.startswith("Given up by olga: nul \ufffd, half ")
+    assert len(fresh.last_error) == 500
+
+
 def test_an_attempt_that_is_under_way_does_not_undo_it(operator, endpoint):
     (row,) = owed()
     assert sending.take(row)

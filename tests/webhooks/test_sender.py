@@ -134,10 +134,9 @@ def test_a_connection_that_closes_early(receiver, endpoint):
 def test_an_answer_that_is_no_http(receiver, endpoint):
     receiver.always = receivers.garbage
 
-    answer = send(endpoint, "id-1", BODY)
-
-    assert answer.status is None
-    assert not answer.delivered
+    assert send(endpoint, "id-1", BODY) == Answer(
+        error="The answer was no HTTP (BadStatusLine)."
+    )
 
 
 def test_a_drip_does_not_hold_the_sender(receiver, endpoint, allowed):

@@ -20,6 +20,7 @@ from hitl_approvals.delivering import Deliverer
 from hitl_approvals.dispatchers import celery as dispatcher
 from hitl_approvals.models import Delivery
 from hitl_approvals.services import deliveries as sending
+from tests.e2e.databases import once
 from tests.support import remote
 from tests.webhooks.conftest import ALLOWED, SECRET
 from tests.webhooks.receivers import SECONDS, status, wait_for
@@ -264,6 +265,7 @@ def test_a_fault_in_a_drain_does_not_end_the_deliverer(receiver, monkeypatch, ca
     assert "Could not send what webhook:crm is owed" in caplog.text
 
 
+@once
 @pytest.mark.e2e
 def test_a_real_celery_worker_delivers(receiver, told, redis_url, celery_app):
     """Announced over a real broker; the second one by the sweeper's hint alone."""
