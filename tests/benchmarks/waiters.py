@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
+import uvloop
 from django.db import connection
 
 from hitl_approvals import Approve, services
@@ -89,7 +90,9 @@ class Crowd(threading.Thread):
         self.replies: list[Reply | BaseException] = []
 
     def run(self) -> None:
-        self.replies = asyncio.run(self._ask())
+        # As fast as the server's: what is timed is not how this process reads.
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            self.replies = runner.run(self._ask())
 
     async def _ask(self) -> list[Reply | BaseException]:
         return await asyncio.gather(
@@ -183,7 +186,7 @@ def _gather(site: Site, asked: Sequence[tuple[str, str]]) -> Crowd:
     crowd = Crowd(site, asked)
     crowd.start()
     assert crowd.all_sent.wait(60)
-    calm, until = 0, time.monotonic() + WAIT / 2
+    calm, until = 0, time.monotonic() + WAIT - 4
     while calm < CALM:
         assert time.monotonic() < until, "not all wait"
         before = _processor_seconds(site)

@@ -97,6 +97,36 @@ def in_threads(**environment: str) -> Iterator[Site]:
         yield site
 
 
+class _Asking(asyncio.Protocol):
+    """Sends one request, and notes when the last of its answer came."""
+
+    def __init__(self, request: bytes) -> None:
+        self._request = request
+        self._parts: list[bytes] = []
+        self._at = 0.0
+        self.reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: Any) -> None:
+        transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        self._at = time.monotonic()
+        self._parts.append(data)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self.reply.done():
+            return
+        head, _, body = b"".join(self._parts).partition(b"\r\n\r\n")
+        if not head:
+            self.reply.set_exception(error or ConnectionError("no answer"))
+            return
+        first, *lines = head.decode("latin-1").split("\r\n")
+        pairs = (line.split(":", 1) for line in lines)
+        headers = {name.strip().lower(): value.strip() for name, value in pairs}
+        status = int(first.split(" ", 2)[1])
+        self.reply.set_result(Reply(status, headers, body, self._at))
+
+
 async def get(
     site: Site, path: str, headers: Mapping[str, str], *, sent: Callable[[], None]
 ) -> Reply:
@@ -108,29 +138,17 @@ async def get(
         headers: Beside the needed ones.
         sent: Called once the request is on its way.
     """
-    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
     lines = [f"GET {path} HTTP/1.1", f"Host: 127.0.0.1:{site.port}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
-    writer.write("\r\n".join([*lines, "Connection: close", "", ""]).encode())
+    request = "\r\n".join([*lines, "Connection: close", "", ""]).encode()
+    transport, asking = await asyncio.get_running_loop().create_connection(
+        lambda: _Asking(request), "127.0.0.1", site.port
+    )
+    sent()
     try:
-        await writer.drain()
-        sent()
-        head = await reader.readuntil(b"\r\n\r\n")
-        told = _headers(head)
-        # Without a length it ends with the connection.
-        length = told.get("content-length")
-        body = await (
-            reader.read() if length is None else reader.readexactly(int(length))
-        )
-        return Reply(int(head.split(b" ", 2)[1]), told, body, time.monotonic())
+        return await asking.reply
     finally:
-        writer.close()
-
-
-def _headers(head: bytes) -> dict[str, str]:
-    lines = head.decode("latin-1").split("\r\n")[1:-2]
-    pairs = (line.split(":", 1) for line in lines)
-    return {name.strip().lower(): value.strip() for name, value in pairs}
+        transport.close()
 
 
 @contextmanager

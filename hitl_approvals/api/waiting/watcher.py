@@ -25,7 +25,7 @@ from hitl_approvals.conf import hitl_settings
 
 logger = logging.getLogger("hitl_approvals")
 
-EVERY = 0.1
+EVERY = 0.05
 """Seconds from one look to the next. If looking takes long, half of the time goes by
 without it."""
 PAUSE_MOST = 5.0
