@@ -37,6 +37,12 @@ class Client:
         found: list[dict[str, Any]] = self._call("GET", path)["results"]
         return found
 
+    def of_tool(self, name: str) -> list[dict[str, Any]]:
+        """Return the calls of a tool that wait for a person."""
+        path = f"/api/interrupts/?tool={name}&status=pending"
+        found: list[dict[str, Any]] = self._call("GET", path)["results"]
+        return found
+
     def approve(self, interrupt_id: str) -> None:
         """Approve an interrupt."""
         self._call("POST", f"/api/interrupts/{interrupt_id}/approve/", {})

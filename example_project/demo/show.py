@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -12,6 +12,7 @@ from django.core.management import call_command
 from django.urls import reverse
 from django.utils import timezone
 
+from example_project.demo import outside
 from example_project.demo.client import Client
 from example_project.demo.people import PEOPLE, seed_people
 from example_project.demo.processes import Process
@@ -43,11 +44,13 @@ def run_demo(say: Say, *, port: int | None) -> None:
         say("Starting broker, web server and worker …")
         broker = stack.enter_context(stage.broker())
         web = stack.enter_context(stage.start_web())
+        payments = stack.enter_context(outside.payments(stage))
         wait_until(stage.is_up, web)
         shift = stack.enter_context(Shift(stage, say))
         seen = _Events()
         _leave_something_to_decide(Client(stage.port, tokens["sam"]), web, shift.worker)
-        for line in _explanation(stage, broker, tokens, shift.worker):
+        remote = outside.explanation(stage, payments, outside.seed_client())
+        for line in _explanation(stage, broker, tokens, shift.worker, remote):
             say(line)
         while True:
             time.sleep(LOOK_SECONDS)
@@ -124,7 +127,11 @@ def _leave_something_to_decide(sam: Client, web: Process, worker: Process) -> No
 
 
 def _explanation(
-    stage: Stage, broker: str, tokens: dict[str, str], worker: Process
+    stage: Stage,
+    broker: str,
+    tokens: dict[str, str],
+    worker: Process,
+    remote: Iterable[str],
 ) -> Iterator[str]:
     queue = stage.address + reverse("admin:hitl_approvals_pendinginterrupt_changelist")
     yield ""
@@ -140,6 +147,7 @@ def _explanation(
     yield "   Read the agent's answer, and complain about another order."
     yield f"3. Kill the worker whenever you like: kill -9 -{worker.pid}"
     yield "   Nothing is lost and nothing happens twice. Another worker takes over here."
+    yield from remote
     yield ""
     yield f"REST: curl -H 'Authorization: Token {tokens['rita']}' \\"
     yield f"        {stage.address}/api/interrupts/"

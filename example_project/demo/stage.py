@@ -53,6 +53,12 @@ class Stage:
             probe.settimeout(1)
             return probe.connect_ex((HOST, self.port)) == 0
 
+    def start_payments(self, port: int) -> Process:
+        """Start the payment system of agents that are no part of the site."""
+        ledger = self.folder / "refunds.jsonl"
+        module = "example_project.remote_agents.payments"
+        return self._start("payments", module, f"--port={port}", f"--ledger={ledger}")
+
     def start_worker(self) -> Process:
         """Start a worker with a pool of processes; it takes what is owed when it is up."""
         return self._start(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.node.gate import SECONDS, Gate, Moment, Step
 from tests.node.node import node
+from tests.servers.service import in_ci
 from tests.workspace import ROOT
 
 SCRIPTS = ROOT / "example_project" / "remote_agents"
@@ -25,6 +26,13 @@ def command(kind: str) -> list[str]:
         return [node(), str(SCRIPTS / "refund.ts")]
     assert shutil.which("curl"), "curl is missing: apt-get install curl"
     return ["sh", str(SCRIPTS / "refund.sh")]
+
+
+def curl_is_here() -> bool:
+    """Tell whether there is `curl`; where it has to be, its absence is an error."""
+    found = shutil.which("curl") is not None
+    assert found or not in_ci(), "curl is missing: apt-get install curl"
+    return found
 
 
 @dataclass

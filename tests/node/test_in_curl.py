@@ -5,17 +5,14 @@ The plain run has this much of it; everything else of this folder is `make test-
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 from pytest_django.live_server_helper import LiveServer
 
 from example_project.remote_agents.payments import Ledger
-from tests.node.agents import Job
+from tests.node.agents import Job, curl_is_here
 from tests.node.gate import Gate
 from tests.node.table import ONCE
 from tests.node.test_kills import end_of
-from tests.servers.service import in_ci
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -28,7 +25,7 @@ def site(live_server: LiveServer) -> LiveServer:
 
 @pytest.fixture
 def kind() -> str:
-    if shutil.which("curl") is None and not in_ci():
+    if not curl_is_here():
         pytest.skip("curl is missing")
     return "curl"
 
