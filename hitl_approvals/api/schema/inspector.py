@@ -12,7 +12,7 @@ from drf_spectacular.settings import spectacular_settings
 from rest_framework.routers import BaseRouter
 from rest_framework.viewsets import GenericViewSet
 
-from hitl_approvals.api.schema import older, parameters, security
+from hitl_approvals.api.schema import examples, older, parameters, security
 from hitl_approvals.api.schema.operations import OPERATIONS, Operation, answer_of
 from hitl_approvals.api.schema.shapes import Shape, ref
 from hitl_approvals.api.schema.tables import needed
@@ -62,8 +62,13 @@ class ApprovalsSchema(AutoSchema):
         if found := self._parameters(known):
             operation["parameters"] = found
         if known.body is not None:
-            content = {"application/json": {"schema": ref(known.body)}}
-            operation["requestBody"] = {"content": content, "required": known.needed}
+            content: Shape = {"schema": ref(known.body)}
+            if "body" in (shown := examples.of(known.id)):
+                content["example"] = shown["body"]
+            operation["requestBody"] = {
+                "content": {"application/json": content},
+                "required": known.needed,
+            }
         operation["responses"] = {
             **{str(status): answer_of(known, status) for status in known.answers},
             **{

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hitl_approvals.api.schema import examples
 from hitl_approvals.api.schema.refusals import ALWAYS, ON_BODIES
 from hitl_approvals.api.schema.shapes import Shape, ref
 
@@ -131,7 +132,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         "interrupts_claim", "Interrupt", "Claim", 409, 410, 423
     ),
     ("interrupt", "release"): _command(
-        "interrupts_release", "Interrupt", "Release", 409, 423
+        "interrupts_release", "Interrupt", "Release", 409, 410, 423
     ),
     ("interrupt", "assign"): _command(
         "interrupts_assign", "Interrupt", "Assignment", 409, 410, 423, needed=True
@@ -169,9 +170,8 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("interrupt", "outcome"): _command(
         "interrupts_outcome",
         "OutcomeReceipt",
-        "Outcome",
+        "Report",
         409,
-        410,
         needed=True,
         parameters=("NeededIdempotencyKey",),
     ),
@@ -180,14 +180,13 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         "Interrupt",
         "Reason",
         409,
-        410,
         parameters=("NeededIdempotencyKey",),
     ),
     ("interrupt", "cancel"): Operation(
         "interrupts_cancel",
         {200: "Interrupt"},
         body="Reason",
-        refusals=(409, 410),
+        refusals=(409,),
         headers=("Replayed",),
         links=("interrupts_read",),
     ),
@@ -267,12 +266,14 @@ def answer_of(operation: Operation, status: int) -> Shape:
     for name in operation.headers:
         spelled = "Idempotency-Replayed" if name == "Replayed" else name
         headers[spelled] = ref(name, "headers")
+    content: Shape = {"schema": ref(operation.answers[status])}
+    shown = examples.of(operation.id).get("answers", {})
+    if str(status) in shown:
+        content["example"] = shown[str(status)]
     shape: Shape = {
         "description": operation.described.get(status, "As it is now."),
         "headers": headers,
-        "content": {
-            "application/json": {"schema": ref(operation.answers[status])},
-        },
+        "content": {"application/json": content},
     }
     if operation.links:
         shape["links"] = {

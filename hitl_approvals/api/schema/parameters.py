@@ -75,7 +75,7 @@ PARAMETERS: dict[str, Shape] = {
         "after", {"type": "integer", "minimum": 0}, "`sequence` of what came last."
     ),
     "AfterId": query("after", UUID, "`id` of what came last."),
-    "AfterSlug": query("after", text(64), "`slug` of what came last."),
+    "AfterSlug": query("after", text(), "`slug` of what came last."),
     "PageSize": query(
         "page_size", {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE}
     ),

@@ -20,6 +20,7 @@ from hitl_approvals.api.schema.shapes import (
     text,
 )
 from hitl_approvals.enums import DecisionType
+from hitl_approvals.services.claims import MAX_MINUTES
 from hitl_approvals.services.outcomes import OUTCOMES
 from hitl_approvals.services.remote_requests import LENGTHS, MOST, MOST_SECONDS
 from hitl_approvals.services.settlements import ANSWERS
@@ -27,7 +28,10 @@ from hitl_approvals.services.settlements import ANSWERS
 REVISION = said(
     {"type": ["integer", "null"]}, "The revision that the person saw; or `If-Match`."
 )
-MINUTES = said({"type": ["number", "null"]}, "Else as long as the site says.")
+MINUTES = said(
+    {"type": ["number", "null"], "exclusiveMinimum": 0, "maximum": MAX_MINUTES},
+    "Else as long as the site says.",
+)
 THREAD = said(
     or_null(text(bodies.MAX_THREAD, NOT_BLANK, least=1)),
     "The conversation; without it the turn is its own.",
@@ -115,7 +119,7 @@ def components() -> Iterator[tuple[str, Shape]]:
         ),
     )
     yield "Request", body(RAISED, about="A call to approve, or a question to answer.")
-    yield "Outcome", _outcome()
+    yield "Report", _report()
     yield "Seen", body({"revision": REVISION})
     yield "Reason", body({"reason": NOTE})
     yield "Nothing", body({})
@@ -165,7 +169,7 @@ def _decisions() -> Shape:
     )
 
 
-def _outcome() -> Shape:
+def _report() -> Shape:
     fields: dict[str, Shape] = {
         "status": said(one_of(OUTCOMES), "`unknown` asks a person to find out."),
         "result": said(ANY, "What the call returned."),
