@@ -27,6 +27,8 @@ from hitl_approvals.models import AgentTurn, PendingInterrupt
 from hitl_approvals.selectors import OPEN, held, search, unheld
 
 MAX_SEARCH = 200
+MOST_SORTED = 2000
+"""Rows that a search may find and that are then put in order."""
 MOST_VALUES = 20
 """Values of one parameter that may be given several times."""
 
@@ -94,7 +96,7 @@ class RowFilter(filters.FilterSet):  # type: ignore[misc]  # as above
         looked_at = Q()
         for name, value in self.form.cleaned_data.items():
             given = value not in (None, "", [])
-            if given and self.is_unindexed(name):
+            if given and self.is_unindexed(name, value, rows):
                 looked_at &= self.condition(name, value)
             else:
                 rows = self.filters[name].filter(rows, value)
@@ -104,7 +106,7 @@ class RowFilter(filters.FilterSet):  # type: ignore[misc]  # as above
         found: QuerySet[Any] = rows.annotate(**{KEPT: kept})
         return found
 
-    def is_unindexed(self, name: str) -> bool:
+    def is_unindexed(self, name: str, value: Any, rows: QuerySet[Any]) -> bool:
         """Tell whether no index serves a condition in the order that was asked for."""
         return name in self.UNINDEXED
 
@@ -160,15 +162,24 @@ class InterruptFilter(RowFilter):
     decided_before = MomentFilter(field_name="decided_at", lookup_expr="lt")
     search = filters.CharFilter(method="filter_search", max_length=MAX_SEARCH)
 
-    def is_unindexed(self, name: str) -> bool:
-        """Tell it of the times, too: the one that the list is ordered by has an index."""
+    def is_unindexed(self, name: str, value: Any, rows: QuerySet[Any]) -> bool:
+        """Tell it of the times, too: the one that the list is ordered by has an index.
+
+        And of a search that finds more than can be sorted: those are met soon on the way
+        along the list.
+        """
+        if name == "search":
+            found = rows.filter(search(value)).order_by().values_list("pk")
+            return len(found[: MOST_SORTED + 1]) > MOST_SORTED
         column = self.data.get("ordering", "").removeprefix("-")
         if column and self.filters[name].field_name == column:
             return False
-        return super().is_unindexed(name)
+        return super().is_unindexed(name, value, rows)
 
     def condition(self, name: str, value: Any) -> Q:
         """Return a condition that no index serves."""
+        if name == "search":
+            return search(value)
         return _tagged(value) if name == "tag" else super().condition(name, value)
 
     def filter_open(

@@ -227,8 +227,9 @@ class _Walk:
         """
         found: list[Place] = []
         ends: list[Place] = []
+        steps = max(1, MOST_CHUNKS // max(1, len(parts)))
         for part in parts:
-            places, end = self._one(part, begin, size)
+            places, end = self._one(part, begin, size, steps)
             found += places
             ends += [] if end is None else [end]
         if len(parts) > 1:
@@ -245,13 +246,13 @@ class _Walk:
         return known[:size], nearest
 
     def _one(
-        self, part: Rows, begin: Place | None, size: int
+        self, part: Rows, begin: Place | None, size: int, steps: int
     ) -> tuple[list[Place], Place | None]:
         if KEPT not in part.query.annotations:
             keys = self._beyond(part, begin).values_list(self.column, "pk")
             return list(keys[:size]), None
         found: list[Place] = []
-        for _step in range(MOST_CHUNKS):
+        for _step in range(steps):
             keys = self._beyond(part, begin).values_list(self.column, "pk", KEPT)
             chunk = list(keys[:CHUNK])
             found += [(moment, pk) for moment, pk, kept in chunk if kept]

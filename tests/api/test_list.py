@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from hitl_approvals import services
-from hitl_approvals.api import pagination
+from hitl_approvals.api import filters, pagination
 from hitl_approvals.models import PendingInterrupt, ReviewQueue
 from tests.api import scenes
 
@@ -252,6 +252,22 @@ def test_a_filter_without_an_index_looks_at_so_many_rows_a_page(
     assert shown == (wanted if ordering == "requested_at" else wanted[::-1])
     assert [] in pages  # looked on, and found none within the bound
     assert all("LIMIT 2" in q["sql"] for q in queries if "hitl_kept" in q["sql"][:400])
+
+
+def test_a_search_that_finds_much_goes_along_the_list(reviewer, monkeypatch):
+    rows = [scenes.pending() for _ in range(5)]
+    few = walk(reviewer, "search=refund&page_size=2")
+    monkeypatch.setattr(filters, "MOST_SORTED", 3)
+    monkeypatch.setattr(pagination, "CHUNK", 1)
+
+    with CaptureQueriesContext(connection) as queries:
+        many = walk(reviewer, "search=refund&page_size=2")
+
+    assert any("hitl_kept" in query["sql"] for query in queries)
+    for pages in (few, many):
+        assert [pk for page in pages for pk in page] == [
+            str(row.pk) for row in rows[::-1]
+        ]
 
 
 def test_the_soonest_limit_comes_first_and_pages_follow_it(reviewer):
