@@ -19,25 +19,35 @@ from hitl_approvals.models import AgentClient, PendingInterrupt
 from hitl_approvals.services import clients
 from tests.node.agents import KINDS, Job
 from tests.node.gate import Gate
-from tests.node.site import Site
+from tests.node.site import COMMANDS, Site
 
 Server = TypeVar("Server", bound=ThreadingHTTPServer)
 
 
 @pytest.fixture(scope="session")
-def running_site(
+def sites(
     django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
-    site = Site(os.environ["DJANGO_SETTINGS_MODULE"], tmp_path_factory.mktemp("site"))
-    yield site
-    site.stop()
+) -> Iterator[dict[str, Site]]:
+    """The site by the server that it runs under."""
+    settings = os.environ["DJANGO_SETTINGS_MODULE"]
+    folder = tmp_path_factory.mktemp("sites")
+    made = {server: Site(settings, folder, server) for server in COMMANDS}
+    yield made
+    for site in made.values():
+        site.stop()
 
 
 @pytest.fixture
-def site(running_site: Site, transactional_db: None) -> Site:
+def server() -> str:
+    """Under which server the site runs; tests say it otherwise."""
+    return "runserver"
+
+
+@pytest.fixture
+def site(sites: dict[str, Site], server: str, transactional_db: None) -> Site:
     """The site, up: the test before may have killed it."""
-    running_site.start()
-    return running_site
+    sites[server].start()
+    return sites[server]
 
 
 @pytest.fixture

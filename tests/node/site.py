@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from pathlib import Path
 
@@ -10,13 +11,20 @@ from example_project.demo.processes import Process
 from example_project.demo.stage import HOST, free_port, wait_until
 from tests.node.gate import SECONDS
 
+COMMANDS = {
+    "runserver": ("django", "runserver", "--noreload", f"{HOST}:{{port}}"),
+    "uvicorn": ("uvicorn", "example_project.asgi:application", "--port={port}"),
+}
+"""The site under WSGI, with a thread for each who waits, and under ASGI, with none."""
+
 
 class Site:
     """A web server on the run's own database."""
 
-    def __init__(self, settings: str, folder: Path) -> None:
+    def __init__(self, settings: str, folder: Path, server: str = "runserver") -> None:
         self._settings = settings
         self._folder = folder
+        self._command = COMMANDS[server]
         self._port = free_port()
         self._server: Process | None = None
 
@@ -28,10 +36,10 @@ class Site:
         """Start the server, unless it runs, and wait until it listens."""
         if self._server is not None and self._server.returncode is None:
             return
-        place = f"{HOST}:{self._port}"
+        words = [word.format(port=self._port) for word in self._command]
         self._server = Process(
             "web server",
-            [sys.executable, "-m", "django", "runserver", "--noreload", place],
+            [sys.executable, "-m", *words],
             env={**os.environ, "DJANGO_SETTINGS_MODULE": self._settings},
             log=self._folder / "web.log",
         )
@@ -49,8 +57,6 @@ class Site:
             self._server = None
 
     def _listens(self) -> bool:
-        import socket
-
         with socket.socket() as probe:
             probe.settimeout(1)
             return probe.connect_ex((HOST, self._port)) == 0

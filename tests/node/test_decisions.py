@@ -12,6 +12,7 @@ from hitl_approvals.models import PendingInterrupt
 from tests.node.agents import Job
 from tests.node.conftest import approve, decide
 from tests.node.gate import Gate
+from tests.node.site import COMMANDS
 from tests.support.remote import kinds, pass_time
 
 pytestmark = [pytest.mark.node, pytest.mark.django_db(transaction=True)]
@@ -20,6 +21,7 @@ BEYOND_DOUBLE = 2**60 + 1
 """An integer that JavaScript rounds, as `jq` did for long."""
 
 
+@pytest.mark.parametrize("server", COMMANDS)
 def test_an_answer_comes_while_the_agent_waits(job: Job, gate: Gate) -> None:
     waits = threading.Event()
     gate.on_wait = waits.set

@@ -8,7 +8,7 @@ from example_project.remote_agents.payments import Ledger
 from hitl_approvals.models import PendingInterrupt
 from tests.node.agents import Job
 from tests.node.gate import MOMENTS, Gate, Moment, Step
-from tests.node.site import Site
+from tests.node.site import COMMANDS, Site
 from tests.support.remote import kinds
 
 pytestmark = [pytest.mark.node, pytest.mark.django_db(transaction=True)]
@@ -34,6 +34,7 @@ def test_site_is_killed(
     assert len(ledger.refunds()) == 1
 
 
+@pytest.mark.parametrize("server", COMMANDS)
 def test_site_is_killed_while_the_agent_waits(
     job: Job, gate: Gate, site: Site, ledger: Ledger
 ) -> None:
