@@ -139,7 +139,7 @@ def test_nothing_is_left_to_the_brokers_clock():
 
 
 def test_the_tasks_never_retry_by_themselves():
-    for task in (tasks.run_turn, tasks.sweep):
+    for task in (tasks.run_turn, tasks.sweep, tasks.deliver):
         assert task.max_retries == 0
         assert task.ignore_result is True
         assert not getattr(task, "autoretry_for", ())

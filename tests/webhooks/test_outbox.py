@@ -7,13 +7,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from hitl_approvals import Edit, Reject, Respond, dispatchers, services, start_turn
 from hitl_approvals.enums import EventType
 from hitl_approvals.models import AgentTurn, Delivery, InterruptEvent
+from hitl_approvals.services import recording
 from hitl_approvals.webhooks.events import TOLD, UNTOLD, WebhookEvent
+from tests.concurrency.meeting import errors, together
 from tests.support import remote
 from tests.support.agents import call
 from tests.support.turns import (
@@ -25,6 +27,7 @@ from tests.support.turns import (
     pass_expires_at,
     resume,
     rows,
+    waiting,
 )
 from tests.webhooks.conftest import SECRET
 from tests.webhooks.scenes import CHANNEL, deliveries, owed, the_delivery
@@ -226,6 +229,81 @@ def test_two_endpoints_are_owed_one_each(told, receiver):
         "webhook:a",
         "webhook:b",
     ]
+
+
+def assert_told_once(*channels):
+    """Compare what is owed with the audit trail: each event once for each channel."""
+    events = InterruptEvent.objects.filter(type__in=TOLD)
+    expected = {(name, event.pk) for event in events for name in channels}
+    owed = list(Delivery.objects.values_list("channel", "event_id"))
+
+    assert sorted(owed) == sorted(expected)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.concurrency
+def test_of_those_who_decide_together_one_is_told():
+    row = remote.ask(allowed_decisions=["approve", "edit", "reject"])
+    results = together(
+        lambda: remote.decided(row),
+        lambda: remote.decided(row, Reject("no")),
+        lambda: remote.withdraw(row),
+        lambda: remote.decided(row, Edit({"order": "8", "amount": 1})),
+    )
+
+    assert len(errors(results)) in (2, 3)  # what was decided may still be withdrawn
+    assert_told_once(CHANNEL)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_transaction_that_is_tried_again_owes_once(monkeypatch):
+    """The database gives up on a conflict after everything was written."""
+    row = remote.ask()
+    real, conflicts = recording.telling.tell_after_commit, [1, 1]
+
+    def conflicting(events):
+        real(events)
+        if conflicts:
+            conflicts.pop()
+            error = OperationalError("database is locked")
+            error.__cause__ = Conflict()
+            raise error
+
+    monkeypatch.setattr(recording.telling, "tell_after_commit", conflicting)
+    announced = []
+    monkeypatch.setattr(dispatchers, "deliver", announced.append)
+    remote.decided(row)
+
+    assert conflicts == []
+    assert announced == [[CHANNEL]]
+    assert_told_once(CHANNEL)
+
+
+class Conflict(Exception):
+    """What every database's conflict looks like to us."""
+
+    sqlite_errorname = "SQLITE_BUSY"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_every_event_of_a_long_story_is_owed_once_to_each(told, receiver, world):
+    point = {"url": receiver.url, "secrets": [SECRET]}
+    told({"WEBHOOKS": {"a": point, "b": point}})
+    turn = begin([MAIL, call("pay", "p", order="7", amount="5")], [MAIL])
+    decide_and_resume(turn, Reject("no"))
+    decide(only_waiting(turn))
+    services.sweep()
+    services.cancel(turn.pk, by=None, via="test")
+    remote.in_doubt()
+    remote.withdraw(remote.approved())
+
+    assert Delivery.objects.count() > 16
+    assert_told_once("webhook:a", "webhook:b")
+
+
+def only_waiting(turn):
+    (row,) = waiting(turn)
+    return row
 
 
 def test_an_endpoint_is_told_of_an_event_once():
