@@ -25,16 +25,13 @@ from hitl_approvals.types import Person
 
 OPEN = (InterruptStatus.PENDING, InterruptStatus.IN_DOUBT)
 """What waits for a person."""
+SHOWN_WITH = ("turn", "client", "queue", "assignee")
+"""What is read with an interrupt to show it."""
 
 
 def open_interrupts(user: Person) -> QuerySet[PendingInterrupt]:
     """Return what waits for a person, as far as this one may see it."""
     return permissions.visible_to(user).filter(status__in=OPEN)
-
-
-def interrupts_to_show(user: Person) -> QuerySet[PendingInterrupt]:
-    """Return what a person may see, each with its turn, client and queue."""
-    return permissions.visible_to(user).select_related("turn", "client", "queue")
 
 
 def interrupt_get(
@@ -50,7 +47,7 @@ def interrupt_get(
     Raises:
         InterruptNotFound: No such row, or this person may not see it.
     """
-    found = interrupts_to_show(user).using(using)
+    found = permissions.visible_to(user).select_related(*SHOWN_WITH).using(using)
     try:
         row = found.filter(pk=interrupt_id).first()
     except (ValidationError, ValueError):

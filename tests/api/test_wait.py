@@ -441,7 +441,7 @@ def test_whom_the_batch_cannot_answer_looks_for_itself(
     reviewer, monkeypatch, caplog
 ) -> None:
     row = scenes.pending()
-    shown, failed = answers.shown, []
+    shown, failed = answers._shown, []
 
     def once(*args: Any) -> Any:
         if not failed:
@@ -449,7 +449,7 @@ def test_whom_the_batch_cannot_answer_looks_for_itself(
             raise RuntimeError("a site's own code")
         return shown(*args)
 
-    monkeypatch.setattr(answers, "shown", once)
+    monkeypatch.setattr(answers, "_shown", once)
     held = asking(reviewer, waiting(row))
     decide(row)
 
@@ -488,6 +488,30 @@ def test_a_forked_process_begins_without_those_who_wait() -> None:
     )
 
     assert done.stdout.split() == ["1", "0"]
+
+
+def test_many_viewers_are_answered_from_one_read(monkeypatch) -> None:
+    agents = [Agent(f"agent-{n}") for n in range(3)]
+    urls = [agent.raised() for agent in agents]
+    held = [
+        asking(agent.http, f"{url}?wait={LONG}", beside=n)
+        for n, (agent, url) in enumerate(zip(agents, urls, strict=True))
+    ]
+    queries: list[str] = []
+    answer = answers.answer
+
+    def counted(waiters: Any) -> None:
+        with CaptureQueriesContext(connections["default"]) as found:
+            answer(waiters)
+        queries.extend(one["sql"] for one in found.captured_queries)
+
+    monkeypatch.setattr(answers, "answer", counted)
+    with transaction.atomic():
+        for row in PendingInterrupt.objects.all():
+            decide(row)
+
+    assert [told(one.answer()) for one in held] == [(200, "decided")] * 3
+    assert len(queries) == 2
 
 
 def test_rows_are_looked_at_in_parts(monkeypatch) -> None:

@@ -1,4 +1,4 @@
-"""Answers requests whose wait is over, those of one viewer together.
+"""Answers requests whose wait is over: one read for all, one look for each viewer.
 
 Each gets what a plain GET would say at this moment: the account, its credential, its
 rights and the row are read anew.
@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from django.db import DatabaseError
 from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 
 from hitl_approvals.api.waiting import viewers
 from hitl_approvals.api.waiting.kinds import Kind
 from hitl_approvals.api.waiting.waiters import Answer, Waiter
-from hitl_approvals.services.transactions import alias
+from hitl_approvals.models import AgentClient
 
 if TYPE_CHECKING:
     from hitl_approvals.api.waiting.views import WaitingViewSet
@@ -31,43 +34,70 @@ def answer(waiters: Iterable[Waiter]) -> None:
     groups: dict[Hashable, list[Waiter]] = defaultdict(list)
     for one in waiters:
         groups[one.kind.model, one.viewer, one.place].append(one)
-    for group in groups.values():
+    parties = list(groups.values())
+    try:
+        read = _read(parties)
+    except DatabaseError:
+        logger.warning("Rows that somebody waits for could not be read.", exc_info=True)
+        parties, read = [], Read({}, {})
+    for party in parties:
         try:
-            found = shown(group[0], {one.pk for one in group})
+            found = _shown(party, read)
         except Exception:
             # Whatever a site's own classes raise: the request raises it again, where
             # its error is handled like that of any other.
             logger.warning("Requests that wait could not be answered.", exc_info=True)
-            found = {}
-        for one in group:
-            one.keep(found.get(one.pk))
+            continue
+        for one in party:
+            one.keep(found[one.pk])
+    for one in chain.from_iterable(groups.values()):
+        one.keep(None)  # does nothing to who has been answered
 
 
-def shown(waiter: Waiter, ids: Collection[UUID]) -> dict[UUID, Answer]:
-    """Return what rows look like now to a waiter's viewer; an error for what is missing."""
-    with waiter.place.taken():
-        return _shown(waiter.view, waiter.kind, ids)
+def answer_to(waiter: Waiter) -> Answer:
+    """Return the answer to one waiter; what fails is the caller's."""
+    party = [waiter]
+    return _shown(party, _read([party]))[waiter.pk]
 
 
-def _shown(
-    view: WaitingViewSet[Any], kind: Kind, ids: Collection[UUID]
-) -> dict[UUID, Answer]:
-    request = view.request
-    try:
-        viewers.renew(request)
-    except APIException as error:
-        refusal = _finished(view, view.handle_exception(error))
-        return dict.fromkeys(ids, refusal)
-    rows = list(kind.visible_to(request.user).using(alias()).filter(pk__in=ids))
-    values = view.get_serializer(rows, many=True).data
-    found = {
-        row.pk: _finished(view, Response(value))
-        for row, value in zip(rows, values, strict=True)
-    }
-    if len(found) < len(ids):
-        missing = _finished(view, view.handle_exception(kind.missing()))
-        found |= {pk: missing for pk in ids if pk not in found}
-    return found
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What all answers need, read at once however many viewers there are."""
+
+    rows: dict[UUID, Any]
+    clients: dict[UUID, AgentClient]
+    """Those that are let in."""
+
+
+def _read(parties: Sequence[Sequence[Waiter]]) -> Read:
+    ids: dict[Kind, set[UUID]] = defaultdict(set)
+    for party in parties:
+        ids[party[0].kind] |= {one.pk for one in party}
+    rows = {row.pk: row for kind in ids for row in kind.read(ids[kind])}
+    return Read(rows, viewers.clients_of(party[0].view.request for party in parties))
+
+
+def _shown(party: Sequence[Waiter], read: Read) -> dict[UUID, Answer]:
+    """Return what the rows look like to those who see the same; an error for others."""
+    first, ids = party[0], {one.pk for one in party}
+    view, request = first.view, first.view.request
+    with first.place.taken():
+        try:
+            viewers.renew(request, read.clients)
+        except APIException as error:
+            refusal = _finished(view, view.handle_exception(error))
+            return dict.fromkeys(ids, refusal)
+        there = [read.rows[pk] for pk in ids if pk in read.rows]
+        seen = first.kind.seen_by(request.user, there)
+        values = view.get_serializer(seen, many=True).data
+        found = {
+            row.pk: _finished(view, Response(value))
+            for row, value in zip(seen, values, strict=True)
+        }
+        if len(found) < len(ids):
+            missing = _finished(view, view.handle_exception(first.kind.missing()))
+            found |= {pk: missing for pk in ids if pk not in found}
+        return found
 
 
 def _finished(view: WaitingViewSet[Any], response: Response) -> Answer:

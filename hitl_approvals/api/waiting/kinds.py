@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -14,7 +14,7 @@ from hitl_approvals.enums import InterruptStatus, TurnStatus
 from hitl_approvals.exceptions import InterruptNotFound, NotFound, TurnNotFound
 from hitl_approvals.models import AgentTurn, PendingInterrupt
 from hitl_approvals.services.transactions import alias
-from hitl_approvals.types import Person
+from hitl_approvals.types import AgentPrincipal, Person
 
 Standing: TypeAlias = tuple[Any, ...]
 """Where a row stands: its status, then what moves with every change worth telling."""
@@ -33,6 +33,8 @@ class Kind:
     states: tuple[str, ...]
     held: tuple[str, ...]
     """States in which a reader that names none has nothing to do but wait."""
+    related: tuple[str, ...]
+    """What is read with a row to show it."""
     visible_to: Callable[[Person], QuerySet[Any]]
     missing: type[NotFound]
     """What a row is called that is not there, or may not be seen."""
@@ -43,13 +45,37 @@ class Kind:
 
     def standings(self, ids: Collection[UUID]) -> Iterator[tuple[UUID, Standing]]:
         """Read where rows stand, where they are written; a row that is gone is not told."""
-        # Past `using`, the manager is the plain one: no row is hidden from it.
-        rows = self.model._base_manager.using(alias())  # noqa: SLF001
-        every = list(ids)
-        for start in range(0, len(every), CHUNK):
-            chunk = rows.filter(pk__in=every[start : start + CHUNK])
+        for chunk in self._rows(ids):
             for pk, *standing in chunk.values_list("pk", *self.columns):
                 yield pk, tuple(standing)
+
+    def read(self, ids: Collection[UUID]) -> Iterator[Any]:
+        """Read whole rows, whoever may see them."""
+        for chunk in self._rows(ids):
+            yield from chunk.select_related(*self.related)
+
+    def seen_by(self, viewer: Person, rows: Sequence[Any]) -> list[Any]:
+        """Return those of some rows that a viewer may see."""
+        if isinstance(viewer, AgentPrincipal):
+            # As many clients may ask at once; what is theirs stands in the row.
+            return [one for one in rows if _is_of(viewer, one)]
+        visible = self.visible_to(viewer).using(alias())
+        ids = visible.filter(pk__in=[one.pk for one in rows]).values_list(
+            "pk", flat=True
+        )
+        seen = set(ids)
+        return [one for one in rows if one.pk in seen]
+
+    def _rows(self, ids: Collection[UUID]) -> Iterator[QuerySet[Any]]:
+        every = list(ids)
+        for start in range(0, len(every), CHUNK):
+            # Not a manager of the site's, which could hide rows.
+            rows = self.model._base_manager.using(alias())  # noqa: SLF001
+            yield rows.filter(pk__in=every[start : start + CHUNK])
+
+
+def _is_of(client: AgentPrincipal, row: Any) -> bool:
+    return isinstance(row, PendingInterrupt) and permissions.may_view(client, row)
 
 
 def has_news(held: Collection[str], seen: Standing, now: Standing) -> bool:
@@ -67,7 +93,8 @@ INTERRUPTS = Kind(
     columns=("status", "revision", "events_count"),
     states=tuple(InterruptStatus.values),
     held=(InterruptStatus.PENDING,),
-    visible_to=selectors.interrupts_to_show,
+    related=selectors.SHOWN_WITH,
+    visible_to=permissions.visible_to,
     missing=InterruptNotFound,
 )
 TURNS = Kind(
@@ -75,6 +102,7 @@ TURNS = Kind(
     columns=("status", "undecided", "events_count"),
     states=tuple(TurnStatus.values),
     held=(TurnStatus.READY, TurnStatus.RUNNING),
+    related=(),
     visible_to=permissions.turns_visible_to,
     missing=TurnNotFound,
 )

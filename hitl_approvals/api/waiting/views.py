@@ -191,7 +191,7 @@ def _let_connections_go() -> None:
 
 def _look(waiter: Waiter) -> Answer:
     """Answer in the request's own thread, where errors are handled like any others."""
-    return answers.shown(waiter, {waiter.pk})[waiter.pk]
+    return answers.answer_to(waiter)
 
 
 def _refused(waiter: Waiter, error: Throttled) -> HttpResponseBase:
