@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, NotRequired, Required, cast
 
 from jsonschema import Draft202012Validator, FormatChecker
-from jsonschema.exceptions import SchemaError, ValidationError
+from jsonschema.exceptions import ValidationError
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter
 from pydantic.fields import FieldInfo
 from referencing.jsonschema import EMPTY_REGISTRY
@@ -32,6 +32,7 @@ from hitl_approvals.coercion import (
     refused,
 )
 from hitl_approvals.docstrings import read_docstring
+from hitl_approvals.effort import MOST_OF_A_SCHEMA, errors_of
 from hitl_approvals.exceptions import HitlConfigurationError, PayloadRejected
 
 if typing.TYPE_CHECKING:
@@ -158,20 +159,19 @@ class ToolSignature:
 def validate_against(schema: Any, value: JSONValue) -> list[dict[str, str]]:
     """Return where a value does not fit a JSON Schema; an unusable schema fits nothing.
 
-    References to other documents are never fetched.
+    References to other documents are never fetched. What takes too much work to tell does
+    not fit: whoever wrote the schema may mean harm.
     """
     if errors := check_schema(schema):
         return errors
-    validator = Draft202012Validator(
-        schema, format_checker=_FORMATS, registry=EMPTY_REGISTRY
-    )
+    found = errors_of(schema, value, format_checker=_FORMATS, registry=EMPTY_REGISTRY)
     try:
         return [
             {
                 "loc": canonical.dotted(error.absolute_path),
                 "message": canonical.printable(_message(error)),
             }
-            for error in islice(validator.iter_errors(value), MAX_ERRORS)
+            for error in islice(found, MAX_ERRORS)
         ]
     except Exception as error:  # noqa: BLE001 - unknown reference, endless recursion, overflow
         return _unusable(error)
@@ -180,13 +180,19 @@ def validate_against(schema: Any, value: JSONValue) -> list[dict[str, str]]:
 def check_schema(schema: Any) -> list[dict[str, str]]:
     """Return what is wrong with a JSON Schema of draft 2020-12; nothing if it is one."""
     try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        loc = canonical.dotted(error.absolute_path)
-        return [{"loc": loc, "message": _unusable(error.message)[0]["message"]}]
-    except Exception as error:  # noqa: BLE001 - a pattern or number the checker chokes on
-        return _unusable(error)
-    return []
+        found = errors_of(
+            Draft202012Validator.META_SCHEMA,
+            schema,
+            most=MOST_OF_A_SCHEMA,
+            format_checker=Draft202012Validator.FORMAT_CHECKER,
+        )
+        error = next(found, None)
+    except Exception as broken:  # noqa: BLE001 - a pattern or number the checker chokes on
+        return _unusable(broken)
+    if error is None:
+        return []
+    loc = canonical.dotted(error.absolute_path)
+    return [{"loc": loc, "message": _unusable(error.message)[0]["message"]}]
 
 
 def _message(error: ValidationError) -> str:

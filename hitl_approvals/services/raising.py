@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import IntegrityError
 
-from hitl_approvals import canonical
+from hitl_approvals import canonical, failpoints
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import Door, EventType, InterruptKind, InterruptStatus
 from hitl_approvals.exceptions import KeyReused
@@ -24,6 +24,7 @@ from hitl_approvals.services.events import head, interrupt_event
 from hitl_approvals.services.recording import record_event
 from hitl_approvals.services.remote_requests import OFFERED, require_fits
 from hitl_approvals.services.transactions import alias, run_atomic
+from hitl_approvals.text import storable
 from hitl_approvals.types import RaiseReceipt
 
 
@@ -155,9 +156,11 @@ def raise_remote(
             client_limits.take_place(owner)
         row.save(using=alias(), force_insert=True)
         record_event(event)
+        failpoints.reach("raise.before_commit")
 
     try:
         run_atomic(work)
+        failpoints.reach("raise.after_commit")
     except IntegrityError as error:
         found = _found(row)
         if found is None:
@@ -220,7 +223,7 @@ def _row(owner: AgentClient, ref: str, sent: Mapping[str, Any]) -> PendingInterr
         # The stored schema sorts its properties; people read the given order.
         policy["order"] = list(schema["properties"])
     queue = str(sent["queue"] or owner.queue_id)
-    if queue not in queues.known([queue]):
+    if not storable(queue) or queue not in queues.known([queue]):
         policy["queue_unknown"] = queue
         queue = DEFAULT_QUEUE
     row = PendingInterrupt(
