@@ -212,7 +212,7 @@ def _search(text: str) -> Q:
         key = UUID(text)
     except ValueError:
         return Q(pk__in=[])
-    return Q(pk=key) | Q(subject_id=key) | delivery_page.inside(key)
+    return Q(pk=key) | Q(subject_id__in=[key, *delivery_page.inside(key)])
 
 
 def _channels(chosen: str) -> list[tuple[str, str]]:

@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from django.db.models import Q
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -32,6 +31,8 @@ from hitl_approvals.types import Person
 from hitl_approvals.webhooks.endpoints import CHANNEL, Endpoint, endpoint_of
 from hitl_approvals.webhooks.sender import USER_AGENT
 
+MOST_INSIDE = 500
+"""Interrupts of one turn whose deliveries are looked for."""
 BODY_ROOM = 32_000
 """Characters of a body that the page holds; the rest is in the file."""
 
@@ -124,17 +125,21 @@ def url_about(desk: DeskAdmin, user: Person, row: PendingInterrupt | AgentTurn) 
     place = desk.link("changelist", model="delivery")
     if not place or not permissions.may_administer(user):
         return ""
-    about = Q(subject_id=row.pk)
+    about = [row.pk]
     if isinstance(row, AgentTurn):
-        about |= inside(row.pk)
-    if not Delivery.objects.filter(about).exists():
+        about += inside(row.pk)
+    if not Delivery.objects.filter(subject_id__in=about).exists():
         return ""
     return f"{place}?view=all&q={row.pk}"
 
 
-def inside(turn_id: UUID) -> Q:
-    """Return the condition for deliveries about the interrupts of a turn."""
-    return Q(subject_id__in=PendingInterrupt.objects.filter(turn=turn_id).values("pk"))
+def inside(turn_id: UUID) -> list[UUID]:
+    """Return the keys of a turn's interrupts, which deliveries can be about.
+
+    Keys and no subquery: beside another condition, that would lead along all rows.
+    """
+    found = PendingInterrupt.objects.filter(turn=turn_id).order_by("position", "pk")
+    return list(found.values_list("pk", flat=True)[:MOST_INSIDE])
 
 
 def standing(row: Delivery, now: datetime, alone_until: datetime | None) -> Standing:
