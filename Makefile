@@ -13,7 +13,7 @@ RUNTIME := $(VENV)/.runtime
 DEVELOPMENT := $(VENV)/.development
 NODE := $(VENV)/.node
 TEST_SETTINGS := DJANGO_SETTINGS_MODULE=tests.settings.sqlite
-SUITES := browser chaos crash engines mariadb node schema
+SUITES := browser chaos crash engines mariadb node roles schema
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test coverage model lint format types imports migrations-check messages schema docs \

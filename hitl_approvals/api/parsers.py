@@ -15,6 +15,7 @@ from rest_framework.request import Request
 
 from hitl_approvals import canonical
 from hitl_approvals.api.errors import BadRequest, LengthRequired
+from hitl_approvals.canonical import printable
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.exceptions import PayloadRejected
 
@@ -90,6 +91,10 @@ class BodyRequest(Request):
         no_files: MultiValueDict[str, Any] = MultiValueDict()
         declared = self._request.META.get("CONTENT_LENGTH") or "0"
         is_json = _is_json(self.content_type)
+        packed = self._request.headers.get("Content-Encoding", "identity")
+        if packed.strip().lower() != "identity":
+            # A few bytes can be unpacked to more than any limit; nothing is unpacked.
+            raise UnsupportedMediaType(f"{self.content_type}; {printable(packed, 40)}")
         if declared != "0" and not is_json:
             # Before reading: a middleware may have read a form already.
             raise UnsupportedMediaType(self.content_type)

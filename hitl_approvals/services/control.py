@@ -20,6 +20,7 @@ from hitl_approvals.enums import (
     TurnStatus,
 )
 from hitl_approvals.exceptions import (
+    ReviewerNotAllowed,
     StaleReview,
     TransitionNotAllowed,
     TurnNotFound,
@@ -318,7 +319,10 @@ def re_review(
         raise TransitionNotAllowed(
             "A remote agent's decisions are never taken back; it may ask anew."
         )
-    permissions.require_administer_turn(by, turn)
+    try:
+        permissions.require_administer_turn(by, turn)
+    except TurnNotFound:  # the interrupt is there all the same
+        raise ReviewerNotAllowed(permissions.why_not_administer()) from None
     if revision is not None and revision != row.revision:
         raise StaleReview(
             f"You saw revision {revision}; it is at {row.revision} now. "
