@@ -30,8 +30,16 @@ POINTS = (
     "revoke.before_commit",
     "revoke.after_commit",
     "announce.before_publish",
+    "request.before_commit",
+    "request.after_commit",
+    "aside.before_commit",
+    "aside.after_commit",
+    "raise.before_commit",
+    "raise.after_commit",
+    "remote.before_commit",
+    "remote.after_commit",
 )
-"""Every point, in the order in which a turn may pass them."""
+"""Every point: in the order in which a turn may pass them, then what is beside turns."""
 
 _hook: Callable[[str], None] | None = None
 

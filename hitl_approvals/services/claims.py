@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db.models import F, Q
 
-from hitl_approvals import permissions, selectors
+from hitl_approvals import failpoints, permissions, selectors
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.enums import EventType, InterruptStatus
 from hitl_approvals.exceptions import (
@@ -266,9 +266,12 @@ def append_aside(
         )
         if moved:
             record_event(event)
+        failpoints.reach("aside.before_commit")
         return bool(moved)
 
-    return run_atomic(work, durable=durable)
+    moved = run_atomic(work, durable=durable)
+    failpoints.reach("aside.after_commit")
+    return moved
 
 
 def _require_open(row: PendingInterrupt, *, in_time: bool = True) -> None:

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from hitl_approvals import failpoints
 from hitl_approvals.enums import DecisionType, InterruptStatus
 from hitl_approvals.exceptions import InterruptNotFound, TransitionNotAllowed
 from hitl_approvals.models import AgentClient, InterruptEvent, PendingInterrupt
@@ -92,9 +93,12 @@ def move(
         )
         if moved:
             record_event(event)
+        failpoints.reach("remote.before_commit")
         return bool(moved)
 
-    return run_atomic(work)
+    moved = run_atomic(work)
+    failpoints.reach("remote.after_commit")
+    return moved
 
 
 def unsettled(interrupt_id: UUID | str) -> TransitionNotAllowed:

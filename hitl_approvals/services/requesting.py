@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hitl_approvals import failpoints
 from hitl_approvals.enums import EventType
 from hitl_approvals.models import AgentTurn
 from hitl_approvals.services import queues, rows, starting
@@ -70,6 +71,9 @@ def begin(
         row.events_head, row.events_count = event.hash, 1
         row.save(using=alias(), force_insert=True)
         record_event(event)
+        failpoints.reach("request.before_commit")
         return rows.turns().get(pk=turn.pk)
 
-    return run_atomic(work)
+    made = run_atomic(work)
+    failpoints.reach("request.after_commit")
+    return made

@@ -36,6 +36,8 @@ PHASES = {
     "settle": "a person settles a doubt over the API",
     "again": "a worker runs the call that a person wants run again",
     "sweep": "a worker's sweeper moves what another left",
+    "call": "a view asks for one call without an agent, under a key",
+    "remote": "an agent elsewhere asks, fetches and reports over the API, or a sweeper ends it",
     "outside": "messages are lost, doubled, late, and out of order",
 }
 
@@ -90,6 +92,7 @@ def rows() -> Iterator[Case]:
     for point in ("transaction.after_body", "transaction.after_commit"):
         yield Case("resume", point, "transactional")
     yield from _after_a_crash()
+    yield from _beside_turns()
 
 
 def _of_every_mode(mode: str) -> Iterator[Case]:
@@ -130,6 +133,27 @@ def _after_a_crash() -> Iterator[Case]:
             yield Case("settle", point, "unsafe", died_at=before_call, answer=answer)
 
 
+REMOTE = "remote"
+"""Stands for the mode of a call that is made elsewhere."""
+REMOTE_MOVES = {
+    "raise": ("raise",),
+    "aside": ("claim",),
+    "remote": (
+        *("withdraw", "fetch", "fetch refusal", "give back"),
+        *("succeeded", "failed", "unknown", "lapse", "overdue"),
+    ),
+}
+"""What passes the points of each place, by the name that `remote` plays it under."""
+
+
+def _beside_turns() -> Iterator[Case]:
+    for end in ("before_commit", "after_commit"):
+        yield Case("call", f"request.{end}", "unsafe")
+        for place, moves in REMOTE_MOVES.items():
+            for move in moves:
+                yield Case("remote", f"{place}.{end}", REMOTE, answer=move)
+
+
 def matrix() -> list[Case]:
     """Return every row with every signal, on every database, with every transport."""
     return [
@@ -153,6 +177,7 @@ _TELLING = (
     ("resume", "record.before_commit", "unsafe"),
     ("resume", "transaction.after_body", "transactional"),
     ("resume", "end.before_commit", "idempotent"),
+    ("remote", "raise.after_commit", REMOTE),
 )
 
 

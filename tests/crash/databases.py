@@ -100,6 +100,15 @@ def build(database: dict[str, Any], folder: Path) -> None:
         for person in roles.PEOPLE:
             user = get_user_model().objects.create_superuser(person, password=None)
             Token.objects.create(user=user, key=roles.token_of(person))
+        from hitl_approvals import services
+        from hitl_approvals.models import AgentClient
+        from hitl_approvals.services.client_tokens import digest_of
+
+        client, _token = services.create_client(
+            roles.AGENT, limits={"per_minute": None, "open": None}, by=None
+        )
+        known = digest_of(roles.token_of(roles.AGENT))
+        AgentClient.objects.filter(pk=client.pk).update(token_digest=known)
         if connection.vendor == "sqlite":
             with connection.cursor() as cursor:
                 cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")

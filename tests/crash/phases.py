@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import signal
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from tests.crash import misfortunes, roles
-from tests.crash.play import STEP_SECONDS, Failed, Play
+from tests.crash.children import Child
+from tests.crash.elsewhere import Elsewhere
+from tests.crash.play import STEP_SECONDS, Failed
 
 
-class Script(Play):
+class Script(Elsewhere):
     """A case, from its first request to its verdict."""
 
     def script(self) -> None:
@@ -64,10 +68,23 @@ class Script(Play):
         self._crash(self.worker(armed=True))
         self.see_through()
 
+    def _call(self) -> None:
+        self._crash_at_the_door(self._ask_here)
+        self.turn_id = self.answers[-1]["body"]["id"]
+        self.see_through()
+
+    def _remote(self) -> None:
+        self.play_elsewhere(self.case.answer)
+
     def _outside(self) -> None:
         misfortunes.BEFALL[self.case.point](self)
 
     # --- what leads up to the crash -------------------------------------------------
+
+    def _ask_here(self, **options: Any) -> tuple[Child, Path]:
+        answer = self.folder / f"answer{len(self.children)}.json"
+        work = partial(roles.ask_here, str(self.folder), answer)
+        return self.fork("asks for a call", work, **options), answer
 
     def ask(self, thread_id: str | None = None, **setting: str) -> None:
         asked = {

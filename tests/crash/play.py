@@ -53,6 +53,7 @@ class Play:
         self.stopped_at = 0.0
         self.settled: list[str] = []
         self.doubted = False
+        self.crashing = ""
 
     def verdict(self) -> Verdict:
         started = time.monotonic()
@@ -65,7 +66,8 @@ class Play:
         finally:
             for child in self.children:
                 child.kill()
-        seen = Seen(self.case, self.turn_id, self.doubted, self.answers, self.problem)
+        told = (self.turn_id, self.doubted, self.answers, self.problem)
+        seen = Seen(self.case, *told, key=str(self.folder))
         verdict = judge(seen)
         verdict.seconds = time.monotonic() - started
         connections.close_all()
@@ -191,10 +193,16 @@ class Play:
         return self._finish_request(self._send(*what, **options))
 
     def _send(
-        self, person: str, path: str, body: dict[str, Any], **options: Any
+        self,
+        person: str,
+        path: str,
+        body: dict[str, Any],
+        *,
+        key: str = "",
+        **options: Any,
     ) -> tuple[Child, Path]:
         answer = self.folder / f"answer{len(self.children)}.json"
-        work = partial(roles.request, person, path, body, answer)
+        work = partial(roles.request, person, path, body, answer, key)
         return self.fork(f"door {path}", work, **options), answer
 
     def _finish_request(self, sent: tuple[Child, Path]) -> dict[str, Any]:

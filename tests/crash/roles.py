@@ -17,10 +17,14 @@ from django.test import Client
 from django.urls import get_resolver
 
 from hitl_approvals import engine, services
+from tests.crash.site import agents
 from tests.crash.site.broker import app
 
 PEOPLE = ("asks", "reviews")
 """Who starts turns, and who decides what they want."""
+
+AGENT = "elsewhere"
+"""The agent client."""
 
 NEEDED = (
     "celery.app.log",
@@ -47,19 +51,23 @@ NEEDED = (
 
 
 def token_of(person: str) -> str:
-    return person.ljust(40, "0")
+    return f"hac_{person}".ljust(47, "0") if person == AGENT else person.ljust(40, "0")
 
 
-def request(person: str, path: str, body: dict[str, Any], answer: Path) -> None:
+def request(
+    person: str, path: str, body: dict[str, Any], answer: Path, key: str = ""
+) -> None:
     """Send one request to the site within this process, and keep its answer."""
+    scheme = "Bearer" if person == AGENT else "Token"
     response = Client(raise_request_exception=False).post(
         f"/api/{path}",
         json.dumps(body),
         content_type="application/json",
         headers={
-            "Authorization": f"Token {token_of(person)}",
+            "Authorization": f"{scheme} {token_of(person)}",
             # Pressed twice, it is still one decision.
-            "Idempotency-Key": f"{answer.name if path == 'turns/' else ''} {answer.parent} {path}",
+            "Idempotency-Key": key
+            or f"{answer.name if path == 'turns/' else ''} {answer.parent} {path}",
         },
     )
     draft = answer.with_suffix(".draft")
@@ -72,6 +80,13 @@ def request(person: str, path: str, body: dict[str, Any], answer: Path) -> None:
 def run_here(turn_id: str) -> None:
     """Run an owed turn in this process."""
     engine.run_turn(turn_id)
+
+
+def ask_here(case: str, answer: Path) -> None:
+    """Ask for one call without an agent in this process, and keep its turn."""
+    call = {"case": case, "amount": 10}
+    asked = engine.request_call(agents.unsafe, call, key=case)
+    answer.write_text(json.dumps({"status": 200, "body": {"id": str(asked.pk)}}))
 
 
 def sweep_on() -> None:

@@ -27,7 +27,7 @@ def lines(judged: Iterable[Judged]) -> list[str]:
         told += ["", f"{phase}: {about}", *_head()]
         for (_phase, point, mode), cells in sorted(found.items(), key=_order):
             words = "".join(f"{cells.get(one, '-'):<{WIDTH}}" for one in COLUMNS)
-            told.append(f"{point:<34}{mode:<15}{words}".rstrip())
+            told.append(f"{point:<38}{mode:<15}{words}".rstrip())
     return told
 
 
@@ -61,7 +61,7 @@ def _head() -> list[str]:
         name = short[database] if (transport, number) == ("celery", "kill") else ""
         first += f"{name:<{WIDTH}}"
         second += f"{transport[:6]} {number:<{WIDTH - 7}}"
-    pad = " " * 49
+    pad = " " * 53
     return [(pad + first).rstrip(), (pad + second).rstrip()]
 
 

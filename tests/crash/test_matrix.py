@@ -54,8 +54,10 @@ def test_every_mode_passes_every_point_that_it_can_pass() -> None:
             modes = set(cases.LEDGERED)
         elif place == "transaction":
             modes = {"transactional"}
-        elif place == "settle":
+        elif place in ("settle", "request"):
             modes = {"unsafe"}
+        elif place in cases.REMOTE_MOVES:
+            modes = {cases.REMOTE}
 
         assert {mode for at, mode in passed if at == point} == modes, point
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,11 +31,15 @@ class Seen:
     """What the door said to a request that was sent twice."""
     problem: str
     """Why the case did not come to its end; empty if it did."""
+    key: str = ""
+    """What the requests of this case are called."""
 
     @property
     def folder(self) -> str:
         turn = self.turn
-        return "" if turn is None else str(turn.input["case"])
+        if turn is None or self.case.phase == "call":
+            return self.key
+        return str(turn.input["case"])
 
     @property
     def turn(self) -> AgentTurn | None:
@@ -72,6 +77,10 @@ def judge(seen: Seen) -> Verdict:
     verdict = Verdict()
     if seen.problem:
         verdict.lost.append(seen.problem)
+    if seen.case.phase == "remote":
+        judge_elsewhere(seen, verdict)
+        _check_rows(verdict)
+        return verdict
     turn = seen.turn
     if turn is None:
         verdict.lost.append("there is no turn")
@@ -79,7 +88,7 @@ def judge(seen: Seen) -> Verdict:
     happened = _effects(seen)
     _compare_effects(seen, happened, verdict)
     _compare_rows(seen, turn, verdict)
-    if turn.status == TurnStatus.COMPLETED:
+    if turn.status == TurnStatus.COMPLETED and seen.case.phase != "call":
         _compare_output(seen, turn, happened, verdict)
     _compare_answers(seen, verdict)
     _check_invariants(turn, verdict)
@@ -165,11 +174,43 @@ def _compare_answers(seen: Seen, verdict: Verdict) -> None:
         verdict.wrong.append(f"the person was answered with {seen.answers}")
 
 
-def _check_invariants(turn: AgentTurn, verdict: Verdict) -> None:
+def judge_elsewhere(seen: Seen, verdict: Verdict) -> None:
+    """Compare a remote agent's request with what was to come of it."""
+    folder, move = seen.key, seen.case.answer
+    rows = list(PendingInterrupt.objects.filter(client_ref=f"asks {folder}"))
+    if len(rows) != 1:
+        verdict.lost.append(f"{len(rows)} rows of one request")
+        return
+    (row,) = rows
+    told = InterruptEvent.objects.filter(subject_id=row.pk)
+    counted = Counter(told.values_list("type", flat=True))
+    gone = move in ("withdraw", "lapse")
+    acts = 0 if gone or move == "fetch refusal" else 1
+    happened = len(outside.calls(folder))
+    if row.status != ("cancelled" if gone else "resolved"):
+        verdict.lost.append(f"the request is {row.status}")
+    if happened != acts:
+        verdict.doubled.append(f"{happened} effects, {acts} meant")
+    for type_, count in counted.items():
+        most = 2 if (type_, move) == (EventType.CONSUMED, "give back") else 1
+        if count > most:
+            verdict.doubled.append(f"{count} events {type_}")
+    statuses = {answer["status"] for answer in seen.answers}
+    if not statuses <= {200, 201}:
+        verdict.lost.append(f"whoever sent it again was answered with {seen.answers}")
+    told_once = "once" if happened else "not"
+    verdict.outcome = f"{told_once}, asked" if seen.doubted else told_once
+
+
+def _check_rows(verdict: Verdict) -> None:
     try:
         assert_invariants()
     except AssertionError:
         verdict.wrong.append(traceback.format_exc(limit=2))
+
+
+def _check_invariants(turn: AgentTurn, verdict: Verdict) -> None:
+    _check_rows(verdict)
     for finding in auditing.Verification(turn_id=turn.pk).findings():
         if finding.is_fault:
             verdict.wrong.append(f"audit: {finding.text}")

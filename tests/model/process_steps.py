@@ -16,6 +16,8 @@ _RECORD = ("record.before_commit", "record.after_commit")
 _SUSPEND = ("suspend.before_commit", "suspend.after_commit")
 _END = ("end.before_commit", "end.after_commit")
 _RELEASE = ("release.before_commit", "release.after_commit")
+_ASIDE = ("aside.before_commit", "aside.after_commit")
+_REMOTE = ("remote.before_commit", "remote.after_commit")
 
 POINTS_OF: dict[str, tuple[str, ...]] = {
     labels.APPROVES: _DECIDE,
@@ -45,6 +47,19 @@ POINTS_OF: dict[str, tuple[str, ...]] = {
     labels.RAISES: _RELEASE,
     labels.TAKEN: _RELEASE,
     labels.DEFERS: _RELEASE,
+    labels.REQUEST: ("request.before_commit", "request.after_commit"),
+    labels.HOLDS: _ASIDE,
+    remote.HOLDS_REMOTE: _ASIDE,
+    remote.RAISES_REMOTE: ("raise.before_commit", "raise.after_commit"),
+    remote.WITHDRAWS: _REMOTE,
+    remote.LAPSES_REMOTE: _REMOTE,
+    remote.OUTCOME_DUE: _REMOTE,
+    remote.CONSUMES: _REMOTE,
+    remote.CONSUMES_REFUSAL: _REMOTE,
+    remote.GIVES_BACK: _REMOTE,
+    remote.REPORTS: _REMOTE,
+    remote.REPORTS_UNKNOWN: _REMOTE,
+    remote.REPORTS_LATE: _REMOTE,
     remote.DECIDES_REMOTE: _DECIDE,
     remote.EXPIRES_REMOTE: _DECIDE,
     remote.SETTLES_REMOTE: _SETTLE,
@@ -62,7 +77,6 @@ _LIKE_A_START = "one transaction, before and after which the call stays as it wa
 WITHOUT_POINT: dict[str, str] = {
     labels.START_OWED: _ONE_COMMIT,
     labels.START_HERE: "what the claim shows, a start that is claimed at once shows too",
-    labels.REQUEST: _ONE_COMMIT,
     labels.RETRIES: _ONE_COMMIT,
     labels.RESTARTS: _ONE_COMMIT,
     labels.TAKES_BACK: _ONE_COMMIT,
@@ -70,7 +84,6 @@ WITHOUT_POINT: dict[str, str] = {
     labels.LAPSES: _ONE_COMMIT,
     labels.DOUBTS: _ONE_COMMIT,
     labels.UNCLAIMED: _ONE_COMMIT,
-    labels.HOLDS: _ONE_COMMIT,
     labels.DIVERGES: _THEN_STOPS,
     labels.FORGERY_FOUND: _THEN_STOPS,
     labels.TOO_LATE: _THEN_STOPS,
@@ -82,17 +95,6 @@ WITHOUT_POINT: dict[str, str] = {
     thread.FLAGS: _ONE_COMMIT,
     thread.STARTS_BLOCKED: _ONE_COMMIT,
     thread.UNBLOCKS: _ONE_COMMIT,
-    remote.RAISES_REMOTE: _ONE_COMMIT,
-    remote.WITHDRAWS: _ONE_COMMIT,
-    remote.LAPSES_REMOTE: _ONE_COMMIT,
-    remote.HOLDS_REMOTE: _ONE_COMMIT,
-    remote.OUTCOME_DUE: _ONE_COMMIT,
-    remote.CONSUMES: _ONE_COMMIT,
-    remote.CONSUMES_REFUSAL: _ONE_COMMIT,
-    remote.GIVES_BACK: _ONE_COMMIT,
-    remote.REPORTS: _ONE_COMMIT,
-    remote.REPORTS_UNKNOWN: _ONE_COMMIT,
-    remote.REPORTS_LATE: _ONE_COMMIT,
 }
 """Moves of our processes at which no failpoint stands, and why none is needed."""
 
