@@ -223,15 +223,3 @@ def _figure(name: str, crowd: Crowd, committed: Sequence[float]) -> Figure:
         spent.append((reply.at - at) * 1000)
     assert min(spent) > 0, "answered before the commit"
     return Figure(name, spent)
-
-
-def main() -> None:
-    from tests.benchmarks.cycle import database
-
-    with database():
-        p50, p99 = measure_waiters()
-    print(f"bench waiters: waiters={WAITERS} p50_ms={p50:.0f} p99_ms={p99:.0f}")
-
-
-if __name__ == "__main__":
-    main()
