@@ -17,7 +17,7 @@ SUITES := browser chaos crash engines mariadb node roles schema
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test coverage model lint format types imports migrations-check messages schema docs \
-	test-matrix races crash chaos bench-cycle bench-queue clean $(SUITES:%=test-%)
+	test-matrix races crash chaos bench-cycle bench-queue bench-api clean $(SUITES:%=test-%)
 
 help: ## Say what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -92,6 +92,9 @@ bench-cycle: $(DEVELOPMENT) ## Time one decided call beside bare psycopg
 
 bench-queue: $(DEVELOPMENT) ## Time the pages of the desk at a thousand and at a million rows
 	$(PY) -m tests.benchmarks queue $(ARGS)
+
+bench-api: $(DEVELOPMENT) ## Time the API at a thousand and at a million rows, and 500 that wait
+	$(PY) -m tests.benchmarks api $(ARGS)
 
 clean: ## Remove everything that was made here, the environments included
 	rm -rf $(VENV) .venv-* .artifacts .demo docs/_build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

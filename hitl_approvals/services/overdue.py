@@ -17,8 +17,9 @@ _FETCHED = Q(consumed_at__isnull=False)
 
 
 def _approved() -> QuerySet[PendingInterrupt]:
+    # Not by "no turn": the index of turns would lead through all that ever was asked.
     return rows.interrupts().filter(
-        status=InterruptStatus.DECIDED, turn__isnull=True, decision__in=RUNS
+        status=InterruptStatus.DECIDED, client__isnull=False, decision__in=RUNS
     )
 
 

@@ -1,4 +1,5 @@
-"""Sets Django up on PostgreSQL and runs a benchmark: `cycle` (the default) or `queue`."""
+"""Sets Django up on PostgreSQL and runs a benchmark: `cycle` (if none is named), `queue`
+or `api`."""
 
 from __future__ import annotations
 
@@ -13,6 +14,10 @@ if __name__ == "__main__":
 
     if sys.argv[1:2] == ["queue"]:
         from tests.benchmarks.queue import main
+
+        del sys.argv[1]
+    elif sys.argv[1:2] == ["api"]:
+        from tests.benchmarks.api import main
 
         del sys.argv[1]
     else:

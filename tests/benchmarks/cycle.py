@@ -133,7 +133,8 @@ def _in_child(args: tuple[float, int, Recording, str]) -> list[float]:
 
 
 @contextmanager
-def _database() -> Any:
+def database() -> Any:
+    """Make this run's database on PostgreSQL, and drop it."""
     runner = get_runner(settings)(verbosity=0, interactive=False)
     old = runner.setup_databases()
     try:
@@ -157,7 +158,7 @@ def main() -> None:
     connection.settings_dict["OPTIONS"]["options"] = "-c synchronous_commit=on"
     # Longer than any run here, so that no heartbeat connects.
     settings.HITL_APPROVALS = {"DISPATCHER": "worker", "LEASE": 3600}
-    with _database():
+    with database():
         reviewer = agent.make_reviewer()
         for _warm in range(5):
             product_cycle(reviewer.pk)
