@@ -25,7 +25,7 @@ note() { # NAME TEXT: the fact is there in full or not at all, outlives a crash 
     sync "$state"
     rm "$draft"
 }
-over() { note over "$1"; echo "$1"; exit 0; } # the job is
+over() { note over "$1"; echo "$1"; exit 0; }
 
 send() { # CONFIG METHOD URL [KEY BODY]: sets $code and $answer; 000 stands for no answer
     told=$(printf '%s' "$1" | curl -sS -K - -m 60 -w '\n%{http_code}' -X "$2" "$3" \
@@ -60,16 +60,16 @@ if knows over; then cat "$state/over"; echo; exit 0; fi
 ask POST /interrupts/ "$job" '{"tool_name": "refund", "why": "money", "args_schema": {"type":
     "object", "properties": {"order_id": {"type": "integer"}, "amount": {"type": "string"}}},
     "args": {"order_id": '"$order"', "amount": "'"$amount"'"}}'
-id=$(field id) status=$(field status)
+id=$(field id); status=$(field status)
 
 # Wait.
 while [ "$status" = pending ]; do ask GET "/interrupts/$id/?wait=30"; status=$(field status); done
 
 # Consume. The key is on disk before it is used; who has lost this folder is refused.
-knows key || note key "$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')"
+if ! knows key; then key=$(python3 -c 'import uuid; print(uuid.uuid4())'); note key "$key"; fi
 key=$(cat "$state/key")
 ask POST "/interrupts/$id/consume/" "$key" '{}'
-status=$(field status) decision=$(field decision) args=$(field args) reason=$(field reason)
+status=$(field status); decision=$(field decision); args=$(field args); reason=$(field reason)
 
 # Act, at most once: what is noted as begun is begun again only under a key that is honoured.
 if ! knows outcome; then
