@@ -1,0 +1,52 @@
+"""Who asks, and what there is to ask about: made in the site's own process.
+
+    python -m tests.schema.people
+
+Prints the tokens as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+
+import django
+
+COMPLAINT = "Order A-1002 arrived broken. Refund 240.00 EUR and write to the customer."
+
+
+def main() -> None:
+    django.setup()
+    from django.contrib.auth.models import Permission, User
+    from django.core.management import call_command
+    from rest_framework.authtoken.models import Token
+
+    from example_project.demo.people import seed_people
+    from example_project.shop.seeds import seed_orders
+    from hitl_approvals import services, start_turn
+
+    call_command("migrate", verbosity=0)
+    seed_people()
+    seed_orders()
+    ours = Permission.objects.filter(content_type__app_label="hitl_approvals")
+    rita = User.objects.get(username="rita")
+    rita.user_permissions.set(ours.exclude(codename="add_agentturn"))
+    sam = User.objects.get(username="sam")
+    unlimited = {"open": None, "per_minute": None, "waiting": None}
+    _, token = services.create_client("billing", limits=unlimited, by=None)
+    _, other = services.create_client("other", limits=unlimited, by=None)
+    for _ in range(20):
+        start_turn("support", COMPLAINT, requested_by=sam)
+    print(
+        json.dumps(
+            {
+                "reviewer": f"Token {Token.objects.get(user=rita).key}",
+                "backend": f"Token {Token.objects.get(user=sam).key}",
+                "client": f"Bearer {token}",
+                "other": f"Bearer {other}",
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
