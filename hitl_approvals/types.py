@@ -48,6 +48,10 @@ class AgentPrincipal:
         """What no user has: `None` would be whoever started a turn without a user."""
         return f"client:{self.client_id}"
 
+    @property
+    def id(self) -> str:
+        return self.pk
+
     def has_perm(self, perm: str, obj: Any = None) -> bool:
         return False
 

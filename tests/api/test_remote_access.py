@@ -7,6 +7,7 @@ import re
 import pytest
 from rest_framework.settings import api_settings
 from rest_framework.test import APIClient
+from rest_framework.throttling import UserRateThrottle
 
 from hitl_approvals import permissions, services
 from hitl_approvals.api.clients import bearer_token
@@ -178,6 +179,37 @@ def test_whoever_calls_by_a_token_is_nobody_with_a_right(agent):
     ):
         assert not nothing.exists()
     assert not permissions.may_decide(principal, row)
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [("interrupts/{own}", 200), ("interrupts/{turns}", 404), ("turns/{turn}", 403)],
+)
+def test_to_wait_opens_nothing_more(agent, path, code):
+    turns = scenes.pending()
+    ids = {"own": ask(agent.client).pk, "turns": turns.pk, "turn": turns.turn_id}
+
+    answer = agent.get(f"/api/{path.format(**ids)}/", wait="0.1")
+
+    assert answer.status_code == code
+    wrong = APIClient().get(
+        f"/api/{path.format(**ids)}/?wait=0.1",
+        headers={"Authorization": "Bearer hac_x"},
+    )
+    assert wrong.status_code == 401
+
+
+def test_the_sites_own_throttles_count_each_client_by_itself(agent, rf):
+    class Site(UserRateThrottle):
+        rate = "1/day"
+
+    keys = set()
+    for client in (agent.client, Agent("other").client):
+        request = rf.get("/")
+        request.user = AgentPrincipal(client.pk, client.name)
+        assert request.user.id == request.user.pk
+        keys.add(Site().get_cache_key(request, None))
+    assert len(keys) == 2
 
 
 # tokens

@@ -249,3 +249,11 @@ def test_a_client_is_made_once_and_no_token_opens_it():
     for name in ("", "n" * 101, "a\x00"):
         with pytest.raises(PayloadRejected):
             clients.ensure_client(name)
+
+
+@pytest.mark.parametrize("slug", ["nowhere", "a\x00b", "\ud800", ""])
+def test_a_queue_that_is_not_there_becomes_the_default_one(slug):
+    row = ask(queue=slug)
+
+    assert row.queue_id == "default"
+    assert row.policy.get("queue_unknown", "") == slug
