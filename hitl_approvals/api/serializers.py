@@ -12,6 +12,7 @@ from hitl_approvals import selectors
 from hitl_approvals.api import redaction
 from hitl_approvals.api.links import link
 from hitl_approvals.models import AgentTurn, PendingInterrupt
+from hitl_approvals.services.transactions import alias
 from hitl_approvals.types import AgentPrincipal
 
 MOST_FORKS = 100
@@ -194,7 +195,7 @@ class TurnSerializer(TurnListSerializer):
     def get_forks(self, turn: AgentTurn) -> list[dict[str, str]]:
         """Return the newest turns that were forked from this one, oldest first."""
         request = self.context["request"]
-        found = selectors.forks_of(turn, request.user)[:MOST_FORKS]
+        found = selectors.forks_of(turn, request.user).using(alias())[:MOST_FORKS]
         return [
             {
                 "id": str(one.pk),
@@ -206,7 +207,9 @@ class TurnSerializer(TurnListSerializer):
 
     def get_interrupts(self, turn: AgentTurn) -> list[dict[str, str]]:
         """Return where each interrupt of the turn stands, in the model's order."""
-        rows = turn.interrupts.order_by("position", "pk").values_list("pk", "status")
+        # A replica may be behind the turn, which was read where it is written.
+        known = PendingInterrupt.objects.using(alias()).filter(turn=turn.pk)
+        rows = known.order_by("position", "pk").values_list("pk", "status")
         request = self.context["request"]
         return [
             {

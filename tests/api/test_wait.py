@@ -233,6 +233,32 @@ def test_a_change_between_the_read_and_the_wait_is_seen(reviewer, monkeypatch) -
     assert told(Asking(reviewer, waiting(row)).answer()) == (200, "decided")
 
 
+class FromAReplica:
+    """Reads interrupts and turns from a database that is far behind: it is not there."""
+
+    def db_for_read(self, model: Any, **hints: Any) -> str | None:
+        return "replica" if model in (PendingInterrupt, AgentTurn) else None
+
+
+@pytest.mark.parametrize("role", ["reviewer", "superuser"])
+def test_a_replica_is_never_read(client_of, settings, role: str) -> None:
+    http, row = client_of(role), scenes.pending()
+    settings.DATABASE_ROUTERS = [f"{__name__}.FromAReplica"]
+
+    held = [asking(http, waiting(row))]
+    if role == "superuser":
+        states = ["suspended"]
+        held.append(asking(http, waiting(row.turn, states=states), beside=1))
+    settings.DATABASE_ROUTERS = []
+    decide(row)
+    settings.DATABASE_ROUTERS = [f"{__name__}.FromAReplica"]
+
+    assert [told(one.answer()) for one in held] == [
+        *((200, "decided"), (200, "ready"))[: len(held)]
+    ]
+    settings.DATABASE_ROUTERS = []
+
+
 def test_a_row_that_goes_is_not_found(reviewer) -> None:
     row = remote.ask()
 
