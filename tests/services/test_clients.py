@@ -224,6 +224,17 @@ def test_whoever_was_shown_a_token_keeps_it_when_two_renew_at_once(monkeypatch):
     assert services.authenticate(shown[0]) == client
 
 
+def test_a_form_that_is_sent_twice_makes_one_token():
+    client, _token = made()
+    seen = client.token_hint
+    _client, new = services.rotate_token(client.pk, by=None, seen=seen)
+
+    with pytest.raises(TransitionNotAllowed):
+        services.rotate_token(client.pk, by=None, seen=seen)
+
+    assert services.authenticate(new) == client
+
+
 @pytest.mark.concurrency
 @pytest.mark.django_db(transaction=True)
 def test_of_many_who_renew_at_once_every_shown_token_was_good():
