@@ -217,7 +217,7 @@ def explained(site: ApiSite) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=200)
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="30000 at least")
     parser.add_argument("--only", default="", help="part of a view's name")
     parser.add_argument("--explain", action="store_true", help="show plans of writes")
     parser.add_argument("--waiters", type=int, default=500, help="0 for none")

@@ -19,7 +19,7 @@ from django.contrib.auth.models import User
 from hitl_approvals import services
 from hitl_approvals.models import InterruptEvent
 from hitl_approvals.services.clients import create_client
-from tests.concurrency import situations
+from tests.concurrency import situations, summary
 from tests.concurrency.doors import DECIDING, TIMED, VERBS, Answer, send
 from tests.concurrency.meeting import errors, together
 from tests.concurrency.situations import Situation
@@ -177,6 +177,8 @@ def test_what_meets_is_as_if_one_came_first(situation: str) -> None:
     for meeting in telling(situation) if ROUNDS == 1 else meetings(situation):
         orders = [stage.in_turn(meeting, swapped=swapped) for swapped in (False, True)]
         for _round in range(ROUNDS):
-            told.append(complaint(meeting, orders, stage.at_once(meeting)))
+            found = stage.at_once(meeting)
+            summary.note(situation, (meeting.one, meeting.other), found[0])
+            told.append(complaint(meeting, orders, found))
     assert not any(told), "\n".join(filter(None, told))
     assert_invariants()
