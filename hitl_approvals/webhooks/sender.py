@@ -11,11 +11,11 @@ import http.client
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from time import monotonic
 from urllib.parse import SplitResult, urlsplit
 
 from hitl_approvals.conf import hitl_settings
@@ -158,12 +158,12 @@ def _post(
         _Unsendable: It was not over in time.
         OSError, http.client.HTTPException: It failed.
     """
-    ends = time.monotonic() + seconds
+    ends = monotonic() + seconds
     host = url.hostname or ""
     port = url.port or PORTS[url.scheme]
     found = addresses.resolve(host, port, seconds)
     raw = _connected(found, port, ends)
-    with _cut_off(raw, ends - time.monotonic()) as cut:
+    with _cut_off(raw, ends - monotonic()) as cut:
         try:
             with closing(_over(raw, url.scheme, host, port)) as connection:
                 path = f"{url.path or '/'}{'?' if url.query else ''}{url.query}"
@@ -194,7 +194,7 @@ def _connected(found: list[addresses.Address], port: int, ends: float) -> socket
     """
     failure: OSError = TimeoutError("there was no time left to connect")
     for address in found:
-        left = ends - time.monotonic()
+        left = ends - monotonic()
         if left <= 0:
             break
         try:

@@ -144,6 +144,14 @@ def test_a_name_without_an_answer_is_refused(settings, resolver):
         resolve("hooks.example.org", 443, 1)
 
 
+def test_a_name_without_addresses_is_refused(settings, resolver):
+    settings.HITL_APPROVALS = {}
+    resolver([])
+
+    with pytest.raises(Refused, match="has no address"):
+        resolve("hooks.example.org", 443, 1)
+
+
 def test_a_resolver_that_hangs_is_not_waited_for(settings, monkeypatch):
     settings.HITL_APPROVALS = {}
     hang = threading.Event()

@@ -22,6 +22,7 @@ from hitl_approvals.models import DbNow, Delivery, DeliveryChannel, db_now_plus
 from hitl_approvals.services import channels, upkeep
 from hitl_approvals.services import deliveries as sending
 from hitl_approvals.services.deliveries import backoff, drain
+from hitl_approvals.services.transactions import run_atomic
 from tests.concurrency.meeting import together
 from tests.support import remote
 from tests.support.agents import call
@@ -226,6 +227,17 @@ def test_one_attempt_at_a_time_tries_whether_a_channel_is_back(receiver):
         hold.set()
 
     assert len(receiver.received) == 1
+
+
+@pytest.mark.concurrency
+def test_first_failures_that_come_together_are_all_counted():
+    def fail():
+        run_atomic(lambda: channels.note_failure(CHANNEL, "away", leave_alone=None))
+
+    assert together(fail, fail, fail) == [None] * 3
+
+    assert (channel().failures, channel().last_error) == (3, "away")
+    assert channel().failed_at is not None
 
 
 def test_a_rest_is_never_longer_than_its_limit():

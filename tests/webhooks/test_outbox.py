@@ -15,6 +15,7 @@ from hitl_approvals.enums import EventType
 from hitl_approvals.models import AgentTurn, Delivery, InterruptEvent
 from hitl_approvals.services import recording
 from hitl_approvals.webhooks.events import TOLD, UNTOLD, WebhookEvent
+from hitl_approvals.webhooks.payloads import message
 from tests.concurrency.meeting import errors, together
 from tests.support import remote
 from tests.support.agents import call
@@ -195,6 +196,17 @@ def test_and_never_those_of_a_call_that_hides_some(told):
 
     data = the_delivery().body["data"]
     assert (data["args"], data["decision_args"]) == (None, None)
+
+
+def test_arguments_that_somebody_made_unreadable_are_null(told):
+    told(include_args=True)
+    row = remote.ask()
+    event = InterruptEvent.objects.get(subject_id=row.pk)
+    row.args_text = "{not JSON"
+
+    body = message(WebhookEvent.INTERRUPT_RAISED, event, row, include_args=True)
+
+    assert body["data"]["args"] is None
 
 
 def test_an_endpoint_gets_what_it_asked_for(told):

@@ -251,6 +251,18 @@ def test_a_second_address_is_tried_if_the_first_takes_no_connection(
     assert send(at(receiver.port, "two.example.test"), "id-1", BODY) == Answer(204)
 
 
+def test_where_no_time_is_left_to_connect_nothing_is_sent(
+    receiver, endpoint, monkeypatch
+):
+    took = iter([0.0, 99.0])
+    monkeypatch.setattr(sender, "monotonic", lambda: next(took, 99.0))
+
+    answer = send(endpoint, "id-1", BODY)
+
+    assert "no time left" in answer.error
+    assert receiver.received == []
+
+
 def test_what_the_settings_have_wrong_is_said_and_not_sent(receiver):
     assert "has no secret" in send(at(receiver.port, secrets=()), "i", BODY).error
     bad = send(at(receiver.port, secrets=("whsec_tooshort",)), "i", BODY).error
