@@ -89,6 +89,12 @@ def test_every_page_reads_by_the_index_that_was_made_for_it(many: Client) -> Non
         f"{LIST}{one.pk}/change/": {"hitl_approvals_pendinginterrupt_pkey"},
         f"{LIST}numbers/": {"hitl_int_decided_idx", "hitl_int_queue_idx"},
         "/api/interrupts/": {"hitl_int_requested_idx"},
+        "/api/interrupts/?tag=nothing": {"hitl_int_requested_idx"},
+        f"/api/interrupts/?search={one.thread_id}": {"hitl_int_thread_idx"},
+        "/api/interrupts/?ordering=expires_at": {"hitl_int_expiry_idx"},
+        "/api/interrupts/?ordering=-decided_at": {"hitl_int_decided_idx"},
+        f"/api/interrupts/{one.pk}/events/": {"hitl_event_sequence_uniq"},
+        "/api/queues/": set(),
         "/api/stats/": {"hitl_int_decided_idx"},
     }
 

@@ -14,7 +14,7 @@ from hitl_approvals import canonical, run_turn, services
 from hitl_approvals.api import events as trails
 from hitl_approvals.models import AgentTurn, InterruptEvent, ReviewQueue
 from hitl_approvals.models.events import HASHED
-from tests.api import scenes
+from tests.api import matrix, scenes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -189,6 +189,23 @@ def test_trails_are_for_those_who_may_see_what_they_are_about() -> None:
         for what, status in statuses.items():
             assert caller.get(addresses[what]).status_code == status, (name, what)
             assert caller.post(addresses[what]).status_code in (401, 405)
+
+
+def test_an_agent_reads_its_own_trail_without_what_reviewers_note() -> None:
+    cast = matrix.Cast()
+    row = cast.remote_in_doubt()
+    note = "Asked the bank; do not tell."
+    services.settle(row.pk, "give_up", by=cast.users["settler"], via="x", note=note)
+
+    shown = cast.callers["owner"].get(scenes.url(row, "events"))
+    whole = cast.callers["settler"].get(scenes.url(row, "events"))
+
+    assert shown.status_code == 200
+    assert note not in shown.content.decode()
+    assert note in whole.content.decode()
+    last, full = shown.json()["results"][-1], whole.json()["results"][-1]
+    assert (last["type"], last["redacted"]) == ("settled_gave_up", True)
+    assert {**last, "detail": None, "redacted": False} == {**full, "detail": None}
 
 
 def test_a_turns_trail_is_its_own(root: APIClient) -> None:
