@@ -75,7 +75,7 @@ def ask(
             *("--report", "json", "--report-json-path", str(report)),
             *options,
         ],
-        cwd=ROOT,
+        cwd=folder,  # it keeps notes where it runs
         env={
             **os.environ,
             "SCHEMATHESIS_HOOKS": "tests.schema.hooks",
