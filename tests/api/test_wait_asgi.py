@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -86,16 +87,21 @@ async def held(count: int = 1) -> None:
         await asyncio.sleep(0.005)
 
 
-def decide(url: str) -> None:
-    try:
-        services.decide(url.rstrip("/").rpartition("/")[2], Approve(), by=None, via="t")
-    finally:
-        connections.close_all()
+async def elsewhere(work: Callable[..., Any], *args: Any, **options: Any) -> None:
+    """Work in another thread, with connections of its own: this one has an event loop."""
+
+    def done() -> None:
+        try:
+            work(*args, **options)
+        finally:
+            connections.close_all()
+
+    await sync_to_async(done, thread_sensitive=False)()
 
 
-def decide_outside(url: str) -> Any:
-    """Decide in another thread: this one has an event loop."""
-    return sync_to_async(decide, thread_sensitive=False)(url)
+async def decide(url: str) -> None:
+    pk = url.rstrip("/").rpartition("/")[2]
+    await elsewhere(services.decide, pk, Approve(), by=None, via="test")
 
 
 def test_a_decision_ends_the_wait_with_the_answer_of_a_plain_read(application) -> None:
@@ -106,7 +112,7 @@ def test_a_decision_ends_the_wait_with_the_answer_of_a_plain_read(application) -
         first = Request(application, agent, f"{url}?wait={LONG}")
         await first.send()
         await held()
-        await decide_outside(url)
+        await decide(url)
         waited = await first.answer()
         second = Request(application, agent, url)
         await second.send()
@@ -131,10 +137,9 @@ def test_what_ends_a_wait_is_told(application, end: str) -> None:
         await asked.send()
         await held()
         if end == "revoked":
-            revoke = sync_to_async(services.revoke_client, thread_sensitive=False)
-            await revoke(agent.client.pk, by=None)
+            await elsewhere(services.revoke_client, agent.client.pk, by=None)
         if end != "over":
-            await decide_outside(url)
+            await decide(url)
         return await asked.answer()
 
     told = asyncio.run(scene())
@@ -170,7 +175,7 @@ def test_a_request_too_many_is_told_to_come_again(application) -> None:
         second = Request(application, agent, f"{url}?wait={LONG}")
         await second.send()
         refused = await second.answer()
-        await decide_outside(url)
+        await decide(url)
         return [refused, await first.answer()]
 
     refused, told = asyncio.run(scene())
@@ -272,9 +277,9 @@ def ask_many(site: Site, agent: Agent, urls: list[str]) -> list[Reply]:
             )
             for url in urls
         ]
-        await sync_to_async(_until_all_wait, thread_sensitive=False)(len(urls), sent)
+        await elsewhere(_until_all_wait, len(urls), sent)
         for url in dict.fromkeys(urls):
-            await decide_outside(url)
+            await decide(url)
         return await asyncio.gather(*asked)
 
     connections.close_all()
@@ -284,14 +289,11 @@ def ask_many(site: Site, agent: Agent, urls: list[str]) -> list[Reply]:
 def _until_all_wait(count: int, sent: list[int]) -> None:
     """Return once all were sent, and nobody but the watcher is connected for a while."""
     until, calm = time.monotonic() + LONG, 0
-    try:
-        while calm < 5:
-            assert time.monotonic() < until
-            time.sleep(0.05)
-            calm = calm + 1 if len(sent) == count and _others() in (None, 1) else 0
-        assert _others(state="idle in transaction") in (None, 0)
-    finally:
-        connections.close_all()
+    while calm < 5:
+        assert time.monotonic() < until, "not all wait"
+        time.sleep(0.05)
+        calm = calm + 1 if len(sent) == count and _others() in (None, 1) else 0
+    assert _others(state="idle in transaction") in (None, 0)
 
 
 def _others(state: str = "") -> int | None:
