@@ -130,12 +130,13 @@ NEEDED: dict[tuple[str, str], dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("text", ["a\x00b", "\ud800", "\udfff\ud800", "\U0001f600" * 9])
-def test_no_text_is_a_fault_of_the_server(cast: matrix.Cast, text: str) -> None:
+def test_no_text_is_a_fault_of_the_server(cast: matrix.Cast) -> None:
     for door, caller, address in doors(cast):
         for field in TEXTS.get(door, ()):
-            body = {**NEEDED.get(door, {}), field: text}
-            with matrix.undone():
-                answer = send(caller, address, json.dumps(body).encode())
-            assert answer.status_code in (200, 201, 202, 400, 403, 409), (door, field)
-            assert answer.content.isascii()
+            for text in ("a\x00b", "\ud800", "\udfff\ud800", "\U0001f600" * 9):
+                body = {**NEEDED.get(door, {}), field: text}
+                with matrix.undone():
+                    answer = send(caller, address, json.dumps(body).encode())
+                told = (door, field, answer.status_code)
+                assert answer.status_code in (200, 201, 202, 400, 403, 409), told
+                assert answer.content.isascii()
