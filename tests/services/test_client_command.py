@@ -48,13 +48,21 @@ def test_a_client_is_revoked_and_everything_is_listed():
     token = run("create", "billing")[0].strip()
     run("create", "shipping", "--limits", '{"waiting": null}')
     services.ensure_client("inside")
+    services.ensure_client("x\x1b[2J\nbilling")
 
     out, err = run("revoke", "billing")
 
     assert (out, "billing" in err) == ("", True)
     assert services.authenticate(token) is None
     lines = run("list")[0].splitlines()
-    assert [line.split("  ")[0] for line in lines] == ["billing", "inside", "shipping"]
+    assert [line.split("  ")[0] for line in lines] == [
+        "billing",
+        "inside",
+        "shipping",
+        lines[3].split("  ")[0],
+    ]
+    assert "\x1b" not in lines[3]
+    assert len(lines) == 4
     assert "revoked 20" in lines[0]
     assert "no token" in lines[1]
     assert lines[2].endswith("active")

@@ -10,6 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from hitl_approvals import services
+from hitl_approvals.canonical import printable
 from hitl_approvals.exceptions import HitlApprovalsError
 from hitl_approvals.management.spans import seconds
 from hitl_approvals.models import DEFAULT_QUEUE, AgentClient
@@ -78,7 +79,7 @@ class Command(BaseCommand):
         client, token = services.create_client(
             name, queue=queue, limits=limits, by=None
         )
-        self._show(token, f"Made agent client {client.name}. This is its token:")
+        self._show(token, f"Made agent client {_shown(client)}. This is its token:")
 
     def _rotate(self, *, name: str, keep_old_for: Any, **_: Any) -> None:
         client, token = services.rotate_token(
@@ -94,7 +95,7 @@ class Command(BaseCommand):
 
     def _revoke(self, *, name: str, **_: Any) -> None:
         client = services.revoke_client(_named(name).pk, by=None)
-        self._say(f"Agent client {client.name} is revoked.")
+        self._say(f"Agent client {_shown(client)} is revoked.")
 
     def _list(self, **options: Any) -> None:
         for client in clients.every():
@@ -105,7 +106,7 @@ class Command(BaseCommand):
                 f"revoked {_at(client.revoked_at)}" if client.revoked_at else "active"
             )
             token = client.token_hint or "no token"
-            line = (client.name, str(client.queue_id), token, until)
+            line = (_shown(client), str(client.queue_id), token, until)
             self.stdout.write("  ".join(line))
 
     def _show(self, token: str, what: str) -> None:
@@ -122,6 +123,11 @@ def _named(name: str) -> AgentClient:
     if client is None:
         raise CommandError(f"There is no agent client {name!r}.")
     return client
+
+
+def _shown(client: AgentClient) -> str:
+    """Return a name in which nothing moves the cursor."""
+    return printable(client.name)
 
 
 def _described(client: AgentClient) -> dict[str, Any]:
