@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 
 from django.db import DatabaseError, connections
 
@@ -40,10 +41,12 @@ class Deliverer:
 
     def join(self, timeout: float) -> None:
         """Wait for the last attempts; one that is cut off will be made again."""
+        ends = time.monotonic() + timeout
+        # First the one that starts the others.
         if self._looking is not None:
             self._looking.join(timeout)
         for thread in list(self._draining.values()):
-            thread.join(timeout)
+            thread.join(max(ends - time.monotonic(), 0))
 
     def _look_until_stopped(self) -> None:
         while not self._stop.is_set():
