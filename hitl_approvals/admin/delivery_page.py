@@ -234,7 +234,7 @@ def _headers(row: Delivery, endpoint: Endpoint | None) -> list[tuple[str, Any]]:
     """Return the headers that go along; of what is secret only that it is there."""
     secrets = len(endpoint.secrets) if endpoint else 0
     signed = ngettext(
-        "one signature, made with each attempt",
+        "%d signature, made with each attempt",
         "%d signatures, one a secret, made with each attempt",
         secrets,
     )
@@ -245,7 +245,7 @@ def _headers(row: Delivery, endpoint: Endpoint | None) -> list[tuple[str, Any]]:
         ("webhook-timestamp", _("the time of the attempt")),
         (
             "webhook-signature",
-            (signed % secrets if secrets > 1 else signed) if secrets else _("none"),
+            signed % secrets if secrets else _("none"),
         ),
     ]
 

@@ -163,7 +163,7 @@ def test_the_page_shows_the_body_to_the_letter_and_no_secret(office: Client) -> 
     assert "https://ops.example:8443/…" in other
     for said in ("webhook-id", "webhook-timestamp", "webhook-signature", str(one.pk)):
         assert said in page
-    assert "one signature" in page
+    assert "1 signature," in page
     assert "2 signatures" in other
     for secret in ("t0ken", "hush", SECRET, SECRET[6:20]):
         assert secret not in page + other
