@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
-Application: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
+Application: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
+"""Any ASGI application; each framework names the parts of the protocol otherwise."""
 
 KEY = "hitl_approvals.long_poll"
 """Where a view finds, in the scope of its request, that it may leave the waiting to us."""
