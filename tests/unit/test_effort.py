@@ -100,7 +100,7 @@ def test_what_would_take_for_ever_does_not_fit_soon(name):
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(text=st.text("abc-1 .@é\n", max_size=8))
 def test_a_pattern_finds_what_pythons_own_finds(pattern, text):
     found = Pattern(pattern).found_in(text, lambda _units: None)
@@ -151,7 +151,7 @@ def test_a_pattern_may_be_large():
         ({"properties": {"y": {}}, "additionalProperties": False}, {"y": 1}, True),
         ({"uniqueItems": True}, [1, 2, 1], False),
         ({"uniqueItems": True}, [{"a": 1}, {"a": 2}, "x"], True),
-        ({"items": {"type": "number"}}, list(range(60_000)), True),
+        ({"items": {"type": "number"}}, list(range(20_000)), True),
         (
             {"properties": {"a": {}}, "unevaluatedProperties": False},
             {"a": 1, "b": 2},
