@@ -29,7 +29,9 @@ expected-statuses = ["2xx", "400", "401", "403", "404", "409", "410", "423", "42
 [[operations]]
 # Each entry is refused by itself, in an answer that is 200.
 include-operation-id = "interrupts_decide_many"
-checks.negative_data_rejection.enabled = false
+checks.negative_data_rejection.expected-statuses = [
+  "200", "400", "401", "403", "404", "405", "406", "411", "415", "429",
+]
 """
 
 
