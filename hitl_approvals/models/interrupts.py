@@ -243,10 +243,6 @@ class PendingInterrupt(models.Model):
                 name="hitl_int_queue_idx",
             ),
             models.Index(fields=["requested_at", "id"], name="hitl_int_requested_idx"),
-            # An agent elsewhere lists its own, which may be few of very many.
-            models.Index(
-                fields=["client", "requested_at", "id"], name="hitl_int_client_idx"
-            ),
             models.Index(fields=["status", "expires_at"], name="hitl_int_expiry_idx"),
             # What was fetched is `decided` too and must not be read over and over again.
             models.Index(
