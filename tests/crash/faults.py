@@ -7,8 +7,8 @@ from typing import Any
 
 from hitl_approvals.enums import StepStatus
 from hitl_approvals.gate import perform
-from hitl_approvals.services import effects, turns
-from tests.crash.cases import CALL, Case
+from hitl_approvals.services import effects, raising, turns
+from tests.crash.cases import CALL, REMOTE, Case
 
 
 def _unwritten() -> None:
@@ -63,11 +63,17 @@ def _tampering() -> None:
     perform.approved_values = more
 
 
+def _unremembered() -> None:
+    """What an agent elsewhere asked for is not known when it asks again."""
+    raising._found = lambda row: None
+
+
 FAULTS: dict[str, Callable[[], None]] = {
     "unwritten": _unwritten,
     "again and again": _again_and_again,
     "forgetful": _forgetful,
     "tampering": _tampering,
+    "unremembered": _unremembered,
 }
 
 
@@ -85,4 +91,14 @@ def planted() -> list[tuple[Case, str]]:
         (Case(**at, fault="again and again"), "doubled"),
         (Case(**{**at, "mode": "idempotent"}, fault="forgetful"), "lost"),
         (Case(**{**at, "mode": "lookup"}, fault="tampering"), "wrong"),
+        (
+            Case(
+                "remote",
+                "raise.after_commit",
+                REMOTE,
+                answer="raise",
+                fault="unremembered",
+            ),
+            "lost",
+        ),
     ]
