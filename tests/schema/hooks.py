@@ -14,6 +14,10 @@ from uuid import UUID
 
 import schemathesis
 
+from tests.schema.people import KEY
+
+FETCHING = ("interrupts_consume", "interrupts_outcome", "interrupts_give_back")
+"""What one process of an agent does under one key."""
 ACTOR = os.environ["HITL_SCHEMA_ACTOR"]
 BASE = os.environ["HITL_SCHEMA_URL"]
 TOKENS: dict[str, str] = json.loads(os.environ["HITL_SCHEMA_TOKENS"])
@@ -57,6 +61,8 @@ def before_call(context: Any, case: Any, kwargs: dict[str, Any]) -> None:
             case.body["agent"] = "support"
         if name == "interrupts_raise":
             _make_it_a_call(case.body)
+    if name in FETCHING and "Idempotency-Key" in (case.headers or {}):
+        case.headers["Idempotency-Key"] = KEY
     given = (case.path_parameters or {}).get("id")
     if case.meta.phase.name.value == "stateful" or not _is_uuid(given):
         return

@@ -8,10 +8,39 @@ Prints the tokens as JSON.
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import django
 
+KEY = "schema"
+"""Under which decisions are fetched, here and in half of all requests."""
+EACH = 12
 COMPLAINT = "Order A-1002 arrived broken. Refund 240.00 EUR and write to the customer."
+
+
+def raise_in_every_state(client: Any) -> None:
+    """Requests of a remote agent: open, decided, fetched, done, and in doubt."""
+    from hitl_approvals import Approve, services
+
+    call = {"tool_name": "refund", "args": {"order": "A-1002"}, "via": "test"}
+    for number in range(5 * EACH):
+        kind, ref = number % 5, f"seed-{number}"
+        if kind == 0:
+            services.raise_remote(
+                client, ref=ref, kind="question", payload="Which colour?", via="test"
+            )
+            continue
+        row = services.raise_remote(client, ref=ref, **call).interrupt_id
+        if kind == 1:
+            continue
+        services.decide(row, Approve(), by=None, via="test")
+        if kind == 2:
+            continue
+        services.consume(row, client=client, key=KEY, via="test")
+        if kind == 4:
+            services.report_outcome(
+                row, client=client, key=KEY, status="unknown", via="test"
+            )
 
 
 def main() -> None:
@@ -32,8 +61,9 @@ def main() -> None:
     rita.user_permissions.set(ours.exclude(codename="add_agentturn"))
     sam = User.objects.get(username="sam")
     unlimited = {"open": None, "per_minute": None, "waiting": None}
-    _, token = services.create_client("billing", limits=unlimited, by=None)
+    billing, token = services.create_client("billing", limits=unlimited, by=None)
     _, other = services.create_client("other", limits=unlimited, by=None)
+    raise_in_every_state(billing)
     for _ in range(20):
         start_turn("support", COMPLAINT, requested_by=sam)
     print(
