@@ -272,7 +272,6 @@ def test_it_fits_into_a_document_of_the_site(version):
 
     assert not drainage.GENERATOR_STATS
     assert written["openapi"] == version
-    validate(written)
     assert set(operations(written)) >= OPERATION_IDS
 
 
