@@ -25,6 +25,7 @@ from hitl_approvals.enums import (
 )
 from hitl_approvals.models import AgentTurn, PendingInterrupt
 from hitl_approvals.selectors import OPEN, held, search, unheld
+from hitl_approvals.types import AgentPrincipal
 
 MAX_SEARCH = 200
 MOST_SORTED = 2000
@@ -194,7 +195,10 @@ class InterruptFilter(RowFilter):
     ) -> QuerySet[PendingInterrupt]:
         """Keep what is open and in one's own hands, or in nobody's."""
         if value == "me":
-            return rows.filter(held(), assignee=self.request.user.pk)
+            by = self.request.user
+            if isinstance(by, AgentPrincipal):
+                return rows.none()  # people alone hold what is to be decided
+            return rows.filter(held(), assignee=by.pk)
         return rows.filter(unheld())
 
     def filter_search(

@@ -150,6 +150,15 @@ def test_a_client_lists_its_own_and_nobody_elses(agent):
     assert filtered == []
 
 
+def test_a_client_holds_nothing(agent):
+    agent.raised()
+
+    answer = agent.get(scenes.LIST, assignee="me")
+
+    assert (answer.status_code, answer.json()["results"]) == (200, [])
+    assert len(agent.get(scenes.LIST, assignee="none").json()["results"]) == 1
+
+
 def test_whoever_calls_by_a_token_is_nobody_with_a_right(agent):
     row = ask(agent.client)
     scenes.pending()
