@@ -17,7 +17,7 @@ SUITES := browser chaos crash engines mariadb node roles schema
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test coverage model lint format types imports migrations-check messages schema docs \
-	test-matrix races crash chaos bench-cycle bench-queue bench-api clean $(SUITES:%=test-%)
+	test-everywhere test-matrix races crash chaos bench-cycle bench-queue bench-api clean $(SUITES:%=test-%)
 
 help: ## Say what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -29,6 +29,9 @@ demo: $(RUNTIME) ## Start the example site with a worker, a broker and an agent
 
 test: $(DEVELOPMENT) ## Run the suite on SQLite, and on real PostgreSQL and Redis
 	$(PY) -m scripts.test $(ARGS)
+
+test-everywhere: $(DEVELOPMENT) ## Run each test of the suite on SQLite and on PostgreSQL
+	$(PY) -m scripts.test --everywhere $(ARGS)
 
 coverage: $(DEVELOPMENT) ## Run it and say which lines of the package it covers
 	$(PY) -m scripts.test --coverage $(ARGS)
@@ -70,6 +73,7 @@ test-crash: ## Kill worker processes at every failpoint
 test-engines: ## Run what needs other agent frameworks or workflow engines
 test-mariadb: ## Run the suite on MariaDB
 test-node: $(NODE) ## Kill and restart the example's agents, under Node and in curl
+test-roles: ## Try every action in every role and state over REST
 test-schema: ## Ask the API everything that its OpenAPI document allows
 $(SUITES:%=test-%): $(DEVELOPMENT)
 	$(PY) -m scripts.test --suite $(@:test-%=%) $(ARGS)

@@ -19,11 +19,15 @@ from jsonschema.validators import extend
 from hitl_approvals.patterns import UnsupportedPatternError, pattern
 
 MOST = 200_000
-"""Units of work in one check: about a second or two of one core."""
+"""Units of work in one check, whatever is checked: a second or two of one core."""
+MORE = 10
+"""Units more for each part of a value: a long one takes longer, and means no harm."""
 _PLAIN = re.compile(r"[^\\()|*+?{}\[]*(\\.[^\\()|*+?{}\[]*)*")
 """Patterns without a repeat, a choice or a group: `re` is fast with them."""
 MOST_OF_A_SCHEMA = 300_000
 """Units of work to see whether a schema is one: some two thousand parts."""
+MORE_OF_A_SCHEMA = 200
+"""Units more for each part of a schema that the site's own code wrote."""
 MOST_ERRORS = 1000
 """Whoever sent the value is told of some; none is needed after these."""
 _left: ContextVar[list[int]] = ContextVar("hitl_schema_effort")
@@ -64,6 +68,19 @@ def errors_of(
     finally:
         _left.reset(token)
     yield from found
+
+
+def parts_of(value: Any) -> int:
+    """Return how many values a JSON value consists of, itself among them."""
+    count, left = 0, [value]
+    while left:
+        part = left.pop()
+        count += 1
+        if isinstance(part, list):
+            left += part
+        elif isinstance(part, Mapping):
+            left += part.values()
+    return count
 
 
 def _hides_patterns(schema: Any) -> bool:

@@ -32,7 +32,14 @@ from hitl_approvals.coercion import (
     refused,
 )
 from hitl_approvals.docstrings import read_docstring
-from hitl_approvals.effort import MOST_OF_A_SCHEMA, errors_of
+from hitl_approvals.effort import (
+    MORE,
+    MORE_OF_A_SCHEMA,
+    MOST,
+    MOST_OF_A_SCHEMA,
+    errors_of,
+    parts_of,
+)
 from hitl_approvals.exceptions import HitlConfigurationError, PayloadRejected
 
 if typing.TYPE_CHECKING:
@@ -160,11 +167,18 @@ def validate_against(schema: Any, value: JSONValue) -> list[dict[str, str]]:
     """Return where a value does not fit a JSON Schema; an unusable schema fits nothing.
 
     References to other documents are never fetched. What takes too much work to tell does
-    not fit: whoever wrote the schema may mean harm.
+    not fit: whoever wrote the schema may mean harm. Too much is what grows faster than
+    the value does.
     """
     if errors := check_schema(schema):
         return errors
-    found = errors_of(schema, value, format_checker=_FORMATS, registry=EMPTY_REGISTRY)
+    found = errors_of(
+        schema,
+        value,
+        most=MOST + MORE * parts_of(value),
+        format_checker=_FORMATS,
+        registry=EMPTY_REGISTRY,
+    )
     try:
         return [
             {
@@ -177,13 +191,20 @@ def validate_against(schema: Any, value: JSONValue) -> list[dict[str, str]]:
         return _unusable(error)
 
 
-def check_schema(schema: Any) -> list[dict[str, str]]:
-    """Return what is wrong with a JSON Schema of draft 2020-12; nothing if it is one."""
+def check_schema(schema: Any, *, short: bool = False) -> list[dict[str, str]]:
+    """Return what is wrong with a JSON Schema of draft 2020-12; nothing if it is one.
+
+    Args:
+        schema: The schema.
+        short: Refuse one of more than some two thousand parts. To check so many takes
+            seconds, and strangers may send one after the other.
+    """
+    more = 0 if short else MORE_OF_A_SCHEMA * parts_of(schema)
     try:
         found = errors_of(
             Draft202012Validator.META_SCHEMA,
             schema,
-            most=MOST_OF_A_SCHEMA,
+            most=MOST_OF_A_SCHEMA + more,
             format_checker=Draft202012Validator.FORMAT_CHECKER,
         )
         error = next(found, None)

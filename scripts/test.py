@@ -1,6 +1,7 @@
 """Runs the suite on real servers and says what ran, and what did not.
 
     python -m scripts.test                        SQLite and PostgreSQL
+    python -m scripts.test --everywhere           the same, each test on both of them
     python -m scripts.test --coverage             the same, and what it covers
     python -m scripts.test --suite crash          one of the suites that are left out of it
     python -m scripts.test --suite mariadb        the suite on MariaDB
@@ -26,6 +27,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+from scripts.placement import NO_DATABASE, ON_POSTGRESQL, ON_SQLITE
 from tests.servers.postgresql import postgresql
 from tests.servers.redis import redis_server
 from tests.servers.service import (
@@ -38,9 +40,6 @@ from tests.workspace import ROOT, remove_abandoned_files, run_name
 
 COVERAGE_DATA = ROOT / ".artifacts" / "coverage" / "data"
 """Every process adds an ending of its own to this name."""
-WITH_SQLITE = ("tests/architecture", "tests/docs", "tests/unit")
-WITH_POSTGRESQL = ("tests/model",)
-"""Tests that no database can change: each runs once, so that the runs end together."""
 SUITE_SECONDS = 480
 """What the whole run may take on two cores."""
 
@@ -102,18 +101,22 @@ def is_closing_line(line: str) -> bool:
     return _CLOSING_LINE.fullmatch(_ANSI.sub("", line).strip()) is not None
 
 
-def skip(*folders: str) -> tuple[str, ...]:
-    """Return the arguments that leave folders out."""
-    return tuple(f"--ignore={folder}" for folder in folders)
+def skip(*paths: str) -> tuple[str, ...]:
+    """Return the arguments that leave folders and files out."""
+    return tuple(f"--ignore={path}" for path in paths)
 
 
-def plan(suite: str | None, stack: ExitStack) -> list[Run]:
+def plan(suite: str | None, stack: ExitStack, *, shared: bool) -> list[Run]:
     """Bring up the servers for a suite and return its runs.
+
+    Args:
+        suite: What of the tests that the plain run leaves out; None is the plain run.
+        stack: Keeps the servers.
+        shared: Whether the two runs share out what one database is enough for.
 
     Raises:
         ServerMissingError: A server is missing that the suite cannot do without.
     """
-    skip_database_free = skip(*WITH_SQLITE, *WITH_POSTGRESQL)
     broker = _provide(stack, redis_server, "Redis", required=False)
     if suite == "mariadb":
         # Its driver is not among what other suites need.
@@ -122,7 +125,7 @@ def plan(suite: str | None, stack: ExitStack) -> list[Run]:
         database = _provide(stack, mariadb, "MariaDB", required=True)
         others = [each.marker for each in suites() if each.marker != "mariadb"]
         main_suite = ("-m", f"not ({' or '.join(others)})")
-        arguments = (*skip_database_free, *main_suite)
+        arguments = (*skip(*NO_DATABASE), *main_suite)
         return [Run("MariaDB", "mariadb", arguments, broker | database)]
 
     only = ["-m", suite] if suite else []
@@ -132,16 +135,12 @@ def plan(suite: str | None, stack: ExitStack) -> list[Run]:
         if database:
             # The runs go on at the same time: neither may take the other's messages.
             broker = _provide(stack, redis_server, "Redis", required=False)
-            arguments = (*skip(*WITH_SQLITE), *only)
+            first, second = (
+                (skip(*ON_POSTGRESQL), skip(*ON_SQLITE)) if shared else ((), ())
+            )
             runs = [
-                # Each of the two runs takes a part of what no database can change.
-                Run(
-                    "SQLite",
-                    "sqlite",
-                    (*skip(*WITH_POSTGRESQL), *only),
-                    runs[0].environment,
-                ),
-                Run("PostgreSQL", "postgres", arguments, broker | database),
+                Run("SQLite", "sqlite", (*first, *only), runs[0].environment),
+                Run("PostgreSQL", "postgres", (*second, *only), broker | database),
             ]
     return runs
 
@@ -235,6 +234,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Run the suite on real servers.")
     names = [suite.marker for suite in suites()]
     parser.add_argument("--suite", choices=names, help="a suite that is left out else")
+    parser.add_argument(
+        "--everywhere", action="store_true", help="each test on both databases"
+    )
     parser.add_argument("--coverage", action="store_true", help="measure it; slower")
     options, extra = parser.parse_known_args(arguments)
     signal.signal(signal.SIGTERM, _stop)
@@ -247,7 +249,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     with ExitStack() as stack:
         try:
-            runs = plan(options.suite, stack)
+            shared = whole_suite and not options.everywhere
+            runs = plan(options.suite, stack, shared=shared)
         except ServerMissingError as error:
             print(error, file=sys.stderr)
             return 1

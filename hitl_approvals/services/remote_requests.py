@@ -121,7 +121,7 @@ def _joined(name: str, loc: str) -> str:
 
 def _require_schemas(sent: Mapping[str, Any]) -> None:
     for name in ("args_schema", "response_schema"):
-        if sent[name] is not None and (wrong := check_schema(sent[name])):
+        if sent[name] is not None and (wrong := check_schema(sent[name], short=True)):
             raise _refused(name, wrong[0]["message"])
     if sent["args_schema"] is None:
         return

@@ -152,7 +152,7 @@ def again(schema: Any, value: Any, node: Node) -> Node:
 
 
 slow = settings(
-    max_examples=250,
+    max_examples=80,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     deadline=None,
 )

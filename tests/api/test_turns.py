@@ -192,7 +192,3 @@ def test_any_json_is_an_input(requester):
     for value in (None, 0, "a\x00b", [], 10**400):
         body = start(requester, {"agent": "api_agent", "input": value}).json()
         assert body["input"] == value
-
-
-def test_turns_are_not_listed(requester):
-    assert requester.get(scenes.TURNS).status_code == 405

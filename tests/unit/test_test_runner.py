@@ -5,6 +5,7 @@ import tomllib
 
 import pytest
 
+from scripts.placement import NO_DATABASE, ON_POSTGRESQL, ON_SQLITE
 from scripts.test import is_closing_line, suites
 from tests.workspace import ROOT
 
@@ -41,3 +42,11 @@ def test_every_suite_that_is_left_out_is_named_with_a_make_target():
 
     assert sorted(named) == sorted(set(left_out) - {"or"})
     assert set(named.values()) <= set(targets)
+
+
+def test_whatever_is_played_once_is_there():
+    placed = {*NO_DATABASE, *ON_SQLITE, *ON_POSTGRESQL}
+
+    assert [path for path in placed if not (ROOT / path).exists()] == []
+    assert set(ON_SQLITE).isdisjoint(ON_POSTGRESQL)
+    assert set(NO_DATABASE) <= {*ON_SQLITE, *ON_POSTGRESQL}
