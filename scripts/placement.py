@@ -1,0 +1,61 @@
+"""Which tests the plain run plays on one database only, so that both runs end together.
+
+`make test-everywhere` plays all on both.
+"""
+
+from __future__ import annotations
+
+NO_DATABASE = ("tests/architecture", "tests/docs", "tests/model", "tests/unit")
+"""Tests that no database can change."""
+
+ON_SQLITE = (
+    *("tests/architecture", "tests/docs", "tests/unit"),
+    # Pages, forms and texts: what they read and write is tried on both by others.
+    "tests/admin/test_detail.py",
+    "tests/admin/test_edit.py",
+    "tests/admin/test_fields.py",
+    "tests/admin/test_groups.py",
+    "tests/admin/test_i18n.py",
+    "tests/admin/test_keys.py",
+    "tests/admin/test_question.py",
+    "tests/admin/test_reasons_and_skipping.py",
+    "tests/admin/test_subclass.py",
+    # The document is made from tables of the code.
+    "tests/api/test_schema.py",
+    "tests/api/test_schema_examples.py",
+    # Stores of their own, whatever database the site has.
+    "tests/approvals/test_fake_handler.py",
+    "tests/approvals/test_first_seed.py",
+    "tests/approvals/test_gate.py",
+    "tests/approvals/test_random_runs.py",
+    "tests/approvals/test_resume.py",
+    "tests/executor/test_plain.py",
+    "tests/executor/test_same_semantics.py",
+    "tests/stores/test_memory.py",
+    "tests/stores/test_memory_checkpoints.py",
+    "tests/stores/test_redis.py",
+    "tests/stores/test_sqlite_checkpoints.py",
+    # Sites that differ in everything but their database.
+    "tests/sites",
+    # What is sent, and where it may go.
+    "tests/webhooks/test_addresses.py",
+    "tests/webhooks/test_checks.py",
+    "tests/webhooks/test_sender.py",
+)
+ON_POSTGRESQL = (
+    "tests/model",
+    # What is sent in earnest: PostgreSQL is the stricter one about text.
+    "tests/api/test_every_body.py",
+    "tests/api/test_hostile_json.py",
+    "tests/api/test_matrix.py",
+    "tests/api/test_remote_access.py",
+    "tests/api/test_remote_bodies.py",
+    # Races, crashes and servers that many wait for: with more than one writer at a time.
+    "tests/api/test_wait_asgi.py",
+    "tests/concurrency/test_doors.py",
+    "tests/crash",
+    "tests/e2e/test_broker_down.py",
+    "tests/executor/test_doors.py",
+    "tests/properties/test_machine.py",
+    "tests/replay",
+)
