@@ -199,7 +199,6 @@ def test_a_member_of_the_queue_decides_there(reviewer, people):
 
 @pytest.fixture
 def jwt(settings, people):
-    settings.SECRET_KEY = "long enough to sign with, for tests and nothing else"
     settings.REST_FRAMEWORK = {
         "DEFAULT_AUTHENTICATION_CLASSES": [
             "rest_framework_simplejwt.authentication.JWTAuthentication"

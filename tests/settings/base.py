@@ -67,5 +67,8 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
 }
 
+# Read once, by whoever imports that library first; drf-spectacular may.
+SIMPLE_JWT = {"SIGNING_KEY": "long enough to sign with, for tests and nothing else"}
+
 # Nothing runs behind a test's back: a test runs what is owed when it wants to.
 HITL_APPROVALS: dict[str, Any] = {"DISPATCHER": "worker"}
