@@ -39,12 +39,15 @@ class DbNow(Func):
     def as_sqlite(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any
     ) -> tuple[str, Any]:
-        # Six digits, like the text that Django's SQLite adapter stores: the
-        # comparison of two datetimes is a comparison of two texts.
+        # Six digits, and none where all are 0, like the text that Django's SQLite adapter
+        # stores: the comparison of two datetimes is a comparison of two texts.
         return self.as_sql(
             compiler,
             connection,
-            template="STRFTIME('%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f000', 'NOW')",
+            template=(
+                "REPLACE(STRFTIME('%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f000', 'NOW'), "
+                "'.000000', '')"
+            ),
             **context,
         )
 

@@ -73,7 +73,7 @@ def at(monkeypatch: pytest.MonkeyPatch, zone: str) -> Callable[[datetime], None]
         literal = {
             "postgresql": f"TIMESTAMPTZ {text[:-1]}+00'",
             "mysql": f"TIMESTAMP {text}",
-            "sqlite": text,
+            "sqlite": f"'{utc.replace(tzinfo=None)}'",
         }[connection.vendor]
 
         def as_sql(*_arguments: Any, **_context: Any) -> tuple[str, list[Any]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from hitl_approvals import Approve, services
 from hitl_approvals.models import (
@@ -68,6 +69,18 @@ def test_moments_less_than_a_second_apart_are_told_apart(world):
 
     assert row.filter(dispatched_at__gt=DbNow()).exists()
     assert row.filter(dispatched_at__lt=db_now_plus(timedelta(seconds=1))).exists()
+
+
+@pytest.mark.parametrize("milliseconds", ["000", "001", "120", "999"])
+def test_sqlites_clock_writes_a_moment_as_django_does(milliseconds):
+    moment = datetime.fromisoformat(f"2026-11-30T02:25:41.{milliseconds}+00:00")
+    sql, _ = DbNow().as_sqlite(None, connection)  # type: ignore[arg-type]
+
+    clock = (sql % ()).replace("'NOW'", f"'2026-11-30 02:25:41.{milliseconds}'")
+    (written,) = sqlite3.connect(":memory:").execute(f"SELECT {clock}").fetchone()
+
+    # Texts are compared there: a row would come after the very moment it stands at.
+    assert written == str(moment.replace(tzinfo=None))
 
 
 def test_the_clock_goes_on_inside_a_transaction(world):
