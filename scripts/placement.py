@@ -54,7 +54,6 @@ ON_POSTGRESQL = (
     "tests/api/test_wait_asgi.py",
     "tests/concurrency/test_doors.py",
     "tests/crash",
-    "tests/e2e/test_broker_down.py",
     "tests/executor/test_doors.py",
     "tests/properties/test_machine.py",
     "tests/replay",

@@ -32,7 +32,7 @@ seed_orders()
 print(json.dumps(seed_people()))
 """
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.chaos]
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 _WANTED = os.environ.get("HITL_PROPERTIES")
 
 HISTORIES = settings(
-    max_examples=int(_WANTED or 20),
+    max_examples=int(_WANTED or 10),
     stateful_step_count=50 if _WANTED else 25,
     derandomize=not _WANTED,
     phases=[Phase.generate, *([Phase.shrink] if _WANTED else [])],
