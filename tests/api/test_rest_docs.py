@@ -24,7 +24,7 @@ from hitl_approvals.api.schema import answers
 from hitl_approvals.api.turns import TurnViewSet
 from hitl_approvals.api.urls import router
 from hitl_approvals.api.waiting import asking
-from hitl_approvals.models import AgentClient, AgentTurn
+from hitl_approvals.models import AgentClient, AgentTurn, PendingInterrupt
 from hitl_approvals.services import client_limits, client_tokens
 from tests.api import scenes
 
@@ -103,12 +103,37 @@ def test_the_examples_of_a_page_are_true(name):
     Token.objects.create(user=reviewer, key="reviewer-token")
     second = scenes.user("second", "decide_pendinginterrupt")
     Token.objects.create(user=second, key="second-reviewer-token")
+    every = ("administer", "assign", "decide", "settle", "view")
+    administrator = scenes.user(
+        "administrator", "view_agentturn", *(f"{one}_pendinginterrupt" for one in every)
+    )
+    Token.objects.create(user=administrator, key="administrator-token")
     services.create_client("billing-agent", by=None)
     AgentClient.objects.update(token_digest=client_tokens.digest_of(AGENT_TOKEN))
     ids: dict[str, str] = {}
     if name == "interrupts":  # its first example finds the call of the page before it
         play(STORIES["turns"][:2], ids)
     play(STORIES[name], ids)
+
+
+def diverged() -> PendingInterrupt:
+    row = scenes.decided()
+    other = {"calls": [scenes.call("api_refund", {"order": "B", "amount": 1})]}
+    AgentTurn.objects.filter(pk=row.turn_id).update(input=other)
+    assert engine.run_turn(row.turn_id) == "needs_attention"
+    return row
+
+
+STAGED = {
+    "901": lambda: scenes.question("Which one?").pk,
+    "902": lambda: scenes.in_doubt().pk,
+    "903": lambda: scenes.pending().turn_id,
+    "904": lambda: diverged().turn_id,
+    "905": lambda: diverged().turn_id,
+    "906": lambda: diverged().pk,
+    "907": lambda: scenes.pending().turn_id,
+}
+"""Rows in a certain state, by how the pages call them."""
 
 
 def play(story: list[Message], ids: dict[str, str]) -> None:
@@ -118,6 +143,8 @@ def play(story: list[Message], ids: dict[str, str]) -> None:
         method, address, _ = request.first.split(" ")
         body = request.body
         for named in UUID.findall(address + body):
+            if named not in ids and named[-3:] in STAGED:
+                ids[named] = str(STAGED[named[-3:]]())
             if named not in ids:  # one that the page did not say where it came from
                 turn = engine.start_turn("api_support", "again", run=True)
                 ids[named] = str(turn.interrupts.get().pk)
@@ -154,6 +181,17 @@ def test_the_page_lists_every_endpoint():
     }
 
     assert shown == served
+
+
+def test_every_endpoint_has_an_example_that_is_played():
+    played = set()
+    for story in STORIES.values():
+        for request in story[::2]:
+            method, address, _ = request.first.split(" ")
+            path = UUID.sub("{id}", address.partition("?")[0])
+            played.add(f"{method} {path.removeprefix('/api')}")
+
+    assert set(rows_of("REST API")) - played == set()
 
 
 def test_the_page_lists_every_error():
