@@ -187,6 +187,8 @@ class Play:
             landed = outside.calls(str(self.folder))[-1]
             body["result"] = {"amount": landed["amount"]}
         row = self.interrupts().get()
+        # Another doubt of the same call is another answer, under a key of its own.
+        options.setdefault("key", f"{self.folder} {row.generation} {answer}")
         return self._send("reviews", f"interrupts/{row.pk}/settle/", body, **options)
 
     def _request(self, *what: Any, **options: Any) -> dict[str, Any]:
