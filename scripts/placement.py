@@ -50,10 +50,9 @@ ON_POSTGRESQL = (
     "tests/api/test_matrix.py",
     "tests/api/test_remote_access.py",
     "tests/api/test_remote_bodies.py",
-    # Races, crashes and servers that many wait for: with more than one writer at a time.
+    # Races, lost answers and servers that many wait for: with more than one writer at a time.
     "tests/api/test_wait_asgi.py",
     "tests/concurrency/test_doors.py",
-    "tests/crash",
     "tests/executor/test_doors.py",
     "tests/properties/test_machine.py",
     "tests/replay",
