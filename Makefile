@@ -12,12 +12,15 @@ PIP := $(PY) -m pip --disable-pip-version-check
 RUNTIME := $(VENV)/.runtime
 DEVELOPMENT := $(VENV)/.development
 NODE := $(VENV)/.node
+# A gigabyte of other frameworks and engines, apart: the core has to work without them.
+ENGINES_VENV := .venv-engines
+ENGINES := $(ENGINES_VENV)/.installed
 TEST_SETTINGS := DJANGO_SETTINGS_MODULE=tests.settings.sqlite
-SUITES := browser chaos crash engines mariadb node roles schema
+SUITES := browser chaos crash mariadb node roles schema
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test coverage model lint format types imports migrations-check messages schema docs \
-	test-everywhere test-matrix races crash chaos bench-cycle bench-queue bench-api clean $(SUITES:%=test-%)
+	test-engines test-everywhere test-matrix races crash chaos bench-cycle bench-queue bench-api clean $(SUITES:%=test-%)
 
 help: ## Say what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -70,13 +73,15 @@ docs: $(DEVELOPMENT) ## Build the documentation
 test-browser: ## Drive the admin in Chromium
 test-chaos: ## Take servers away while work is under way
 test-crash: ## Kill worker processes at every failpoint
-test-engines: ## Run what needs other agent frameworks or workflow engines
 test-mariadb: ## Run the suite on MariaDB
 test-node: $(NODE) ## Kill and restart the example's agents, under Node and in curl
 test-roles: ## Try every action in every role and state over REST
 test-schema: ## Ask the API everything that its OpenAPI document allows
 $(SUITES:%=test-%): $(DEVELOPMENT)
 	$(PY) -m scripts.test --suite $(@:test-%=%) $(ARGS)
+
+test-engines: $(ENGINES) ## Run what needs other agent frameworks or workflow engines
+	$(ENGINES_VENV)/bin/python -m scripts.test --suite engines $(ARGS)
 
 test-matrix: $(DEVELOPMENT) ## Run the suite with the other Pythons and Djangos that are here
 	$(PY) -m scripts.matrix $(ARGS)
@@ -113,11 +118,18 @@ $(PY):
 # pip reads dependency groups since 25.1, and new environments may get an older one.
 $(RUNTIME): pyproject.toml constraints.txt | $(PY)
 	$(PIP) install --quiet --upgrade 'pip>=25.1'
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[all]' --group demo
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[base]' --group demo
 	@touch $@
 
 $(DEVELOPMENT): $(RUNTIME)
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[all]' --group dev
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[base]' --group dev
+	@touch $@
+
+$(ENGINES): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(ENGINES_VENV)
+	$(ENGINES_VENV)/bin/pip --disable-pip-version-check install --quiet --upgrade 'pip>=25.1'
+	$(ENGINES_VENV)/bin/pip --disable-pip-version-check install --quiet --constraint constraints.txt \
+		--editable '.[all]' --group engines
 	@touch $@
 
 $(NODE): $(DEVELOPMENT)

@@ -18,6 +18,7 @@ from hitl_approvals.registry import AgentDefinition, Tool
 from hitl_approvals.underway import current_call
 
 if TYPE_CHECKING:
+    from hitl_approvals.gate import Gate
     from hitl_approvals.services.run import Run
 
 STEP_HINT = "Return JSON, or pass result_type=."
@@ -31,11 +32,16 @@ class Turn:
     """
 
     def __init__(self, run: Run, definition: AgentDefinition) -> None:
+        self._run = run
+        self._gate = self._make_gate(run, definition)
+        self._ordinals: Counter[str] = Counter()
+
+    @staticmethod
+    def _make_gate(run: Run, definition: AgentDefinition) -> Gate:
+        # Loaded only now: a turn's class is importable before the apps are ready.
         from hitl_approvals.gate import Gate
 
-        self._run = run
-        self._gate = Gate(run, definition)
-        self._ordinals: Counter[str] = Counter()
+        return Gate(run, definition)
 
     @property
     def id(self) -> UUID:

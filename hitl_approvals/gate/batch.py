@@ -36,6 +36,7 @@ from hitl_approvals.gate.calls import (
 )
 from hitl_approvals.gate.perform import Open, answer
 from hitl_approvals.models import PendingInterrupt
+from hitl_approvals.policies import Verdict
 from hitl_approvals.registry import (
     AgentDefinition,
     Tool,
@@ -92,6 +93,7 @@ class Gate:
         """Set once the run has to end, so that an agent cannot swallow the reason."""
         self._seen: Counter[tuple[str, ...]] = Counter()
         self._origin: dict[str, str] = {}
+        self._judged: dict[str, Verdict] = {}
 
     def note_reply(self, step_key: str, reply: Any) -> None:
         """Remember from which recorded reply the calls with these ids came."""
@@ -199,7 +201,7 @@ class Gate:
         self, raw_calls: Sequence[Any], messages: Messages, reason: str | None
     ) -> list[tuple[dict[str, Any], Call]]:
         calls = [self._read(raw) for raw in raw_calls]
-        why = _stated_reason(messages) if reason is None else reason
+        why = stated_reason(messages) if reason is None else reason
         return self._answer_all(calls, messages, why)
 
     def _answer_all(
@@ -208,14 +210,7 @@ class Gate:
         told: dict[str, dict[str, Any]] = {}
 
         def ask_for(call: Call) -> Request:
-            return request_for(
-                self.run,
-                call,
-                position=call.position,
-                trip=self.trip,
-                messages=messages,
-                reason=why,
-            )
+            return self._request(call, messages, why)
 
         while True:
             for call in calls:
@@ -242,6 +237,16 @@ class Gate:
                 raise RunDeferred(open_.later, not_before=open_.not_before)
             self.trip += 1
             return [(told[call.key], call) for call in calls]
+
+    def _request(self, call: Call, messages: Messages, why: str) -> Request:
+        return request_for(
+            self.run,
+            call,
+            position=call.position,
+            trip=self.trip,
+            messages=messages,
+            reason=why,
+        )
 
     def _run_free(self, calls: Sequence[Call], *rest: Any) -> None:
         for call in calls:
@@ -307,13 +312,19 @@ class Gate:
         origin = self._origin.get(call_id, "-") if call_id else "-"
         label = call_id or name
         key = call_key(self.run, origin, label, self.ordinal(origin, label))
+        place = sum(self._seen.values())
+        return self._call(call_id, name, args, key=key, place=place)
+
+    def _call(
+        self, call_id: str, name: str, args: Any, *, key: str, place: int
+    ) -> Call:
         call = Call(
             id=call_id,
             name=name,
             key=key,
             dedupe_key=self._dedupe_key(key),
             tool=self.tools.get(name),
-            position=sum(self._seen.values()),
+            position=place,
         )
         read_args(call, args)
         return call
@@ -363,7 +374,9 @@ class Gate:
             call.problem = results.unknown_tool(call.name, list(self.tools))
         if not call.problem and call.verdict is None:
             # Evaluated once; what it said is frozen on the row from here on.
-            call.verdict = judge(self.run, call, trip=self.trip)
+            if call.key not in self._judged:
+                self._judged[call.key] = judge(self.run, call, trip=self.trip)
+            call.verdict = self._judged[call.key]
 
 
 def _compare(call: Call, name: str, requested_digest: str) -> None:
@@ -376,7 +389,7 @@ def _compare(call: Call, name: str, requested_digest: str) -> None:
     )
 
 
-def _stated_reason(messages: Messages) -> str:
+def stated_reason(messages: Messages) -> str:
     """Return the text of the reply that the calls came with: the agent's own claim."""
     last = messages[-1] if messages else None
     content = last.get("content") if isinstance(last, Mapping) else None

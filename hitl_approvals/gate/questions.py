@@ -37,7 +37,7 @@ def ask(
     else:
         label = ["key", key]
     own_key = gate.run.key(*label)
-    found_by = dedupe_key(gate.run.turn.pk, InterruptKind.QUESTION, own_key)
+    found_by = _found_by(gate, own_key)
     asked = _bounded(payload)
     if schema is not None and (wrong := check_schema(schema)):
         raise PayloadRejected("response_schema is no JSON schema.", errors=wrong)
@@ -53,6 +53,40 @@ def ask(
             "question."
         )
     return _answered(gate.run, row)
+
+
+def offer(
+    gate: Gate, payload: Any, schema: Mapping[str, Any] | None, key: str
+) -> Request | None:
+    """Return a question to be put to a person; None if it was asked before.
+
+    Raises:
+        PayloadRejected: The question or its schema is not JSON, too large or too deep.
+    """
+    own_key = gate.run.key("key", key)
+    _bounded(payload)
+    if schema is not None and (wrong := check_schema(schema)):
+        raise PayloadRejected("response_schema is no JSON schema.", errors=wrong)
+    if _found_by(gate, own_key) in gate.run.interrupts:
+        return None
+    return _question(own_key, payload, schema, gate.run)
+
+
+def answer(gate: Gate, key: str) -> Any:
+    """Return the answer to a question that was asked under a key.
+
+    Raises:
+        ApprovalRejected: A person refused to answer, or nobody did in time.
+        RunDiverged: Nobody was asked.
+    """
+    row = gate.run.interrupts.get(_found_by(gate, gate.run.key("key", key)))
+    if row is None:
+        raise RunDiverged(f"Nobody was asked question {key!r} in this turn.")
+    return _answered(gate.run, row)
+
+
+def _found_by(gate: Gate, own_key: str) -> str:
+    return dedupe_key(gate.run.turn.pk, InterruptKind.QUESTION, own_key)
 
 
 def _where(run: Run) -> str:

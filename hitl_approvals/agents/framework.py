@@ -1,0 +1,238 @@
+"""What the adapters of other frameworks share: a turn for their loops, and its pauses."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from asgiref.sync import sync_to_async
+
+from hitl_approvals.agents.base import Completed, Suspended
+from hitl_approvals.agents.guarding import guarded
+from hitl_approvals.agents.snapshots import Maker, Snapshot, pack, unpack
+from hitl_approvals.agents.turn import Turn
+from hitl_approvals.awaiting import awaited
+from hitl_approvals.exceptions import InterruptSuspended, RunDiverged
+from hitl_approvals.gate.framework import Asked, FrameworkGate
+from hitl_approvals.models import PendingInterrupt
+from hitl_approvals.registry import AgentDefinition
+from hitl_approvals.services.requests import Request
+from hitl_approvals.services.run import Run
+
+R = TypeVar("R")
+Messages = Sequence[Any] | None
+REPLY = "model"
+"""Name of the steps that hold a model's replies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """The framework waits for people; `data` is what it can be resumed from, as JSON."""
+
+    data: Any
+
+
+class FrameworkTurn(Turn):
+    """A turn that another framework's loop performs.
+
+    Its verbs touch the database and belong to the worker's own thread: in a coroutine
+    use `in_worker`. `wanted` holds what a person has to decide, in the order of asking.
+    """
+
+    _gate: FrameworkGate
+
+    def __init__(
+        self, run: Run, definition: AgentDefinition, *, replies: int = 0
+    ) -> None:
+        super().__init__(run, definition)
+        # The replies in the snapshot were recorded by earlier runs.
+        self._ordinals[REPLY] = replies
+        self.wanted: dict[str, Request] = {}
+        self.waiting: dict[str, Asked] = {}
+        """The calls among what is wanted, by the key of their request."""
+
+    @staticmethod
+    def _make_gate(run: Run, definition: AgentDefinition) -> FrameworkGate:
+        return FrameworkGate(run, definition)
+
+    @property
+    def replies(self) -> int:
+        """How many replies the model has given in this turn so far."""
+        return self._ordinals[REPLY]
+
+    def reply(self, ask: Callable[..., Any], /, *args: Any, result_type: Any) -> Any:
+        """Return the model's next reply: recorded once, replayed after a crash.
+
+        Args:
+            ask: Asks the model; may be async.
+            *args: Passed to it.
+            result_type: What pydantic reads the recorded JSON into; None for plain JSON.
+
+        Raises:
+            PayloadRejected: The reply cannot be recorded.
+            LeaseLost: The turn is not this run's any more.
+        """
+        return self.step(REPLY, ask, *args, result_type=result_type)
+
+    def offer(
+        self, asked: Asked, *, messages: Messages = None, reason: str | None = None
+    ) -> bool:
+        """Tell whether a call has to wait for a person, and note it as wanted if so.
+
+        Raises:
+            RunDiverged: A recorded call differs from the one that is asked now.
+        """
+        request = self._gate.offer(asked, messages=messages, reason=reason)
+        if request is None:
+            return False
+        self.wanted.setdefault(request.key, request)
+        self.waiting.setdefault(request.key, asked)
+        return True
+
+    def perform(self, *asked: Asked, messages: Messages = None) -> list[dict[str, Any]]:
+        """Run calls that are free or decided, under the ledger; one message each.
+
+        A call that ran before is not run again: its message is built from its record.
+
+        Raises:
+            InterruptSuspended: One has to go to a person again. Let it pass.
+            RunDeferred: A call could not be started; the run is to be repeated.
+            RunDiverged: Nobody was asked about a gated one. Nothing ran.
+            LeaseLost: The turn is not this run's any more.
+        """
+        return self._gate.perform(asked, messages=messages)
+
+    def row_of(self, asked: Asked) -> PendingInterrupt | None:
+        """Return the interrupt of a call, if it was asked for."""
+        return self._gate.row_of(asked)
+
+    def offer_question(
+        self, key: str, payload: Any, response_schema: Mapping[str, Any] | None = None
+    ) -> bool:
+        """Tell whether a question has to wait for a person; note it as wanted if so.
+
+        Raises:
+            PayloadRejected: It is not JSON, too large or too deep.
+        """
+        request = self._gate.offer_question(key, payload, response_schema)
+        if request is None:
+            return False
+        self.wanted.setdefault(request.key, request)
+        return True
+
+    def answer_to(self, key: str) -> Any:
+        """Return the answer to a question that was offered in an earlier run.
+
+        Raises:
+            ApprovalRejected: A person refused to answer, or nobody did in time.
+            RunDiverged: Nobody was asked.
+        """
+        return self._gate.answer_to(key)
+
+    @property
+    def stopped(self) -> Exception | None:
+        """Why the run has to end, once it has to; a framework may have swallowed it."""
+        return self._gate.stopped
+
+
+async def in_worker(work: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
+    """Run a turn's verb on the worker's own thread, with its database connection."""
+    return await sync_to_async(work, thread_sensitive=True)(*args, **kwargs)
+
+
+class FrameworkAgent(ABC):
+    """An agent whose loop is another framework's, performed by our worker."""
+
+    maker: ClassVar[Maker]
+
+    def __init__(self, definition: AgentDefinition) -> None:
+        self.definition = definition
+
+    @abstractmethod
+    async def begin(self, turn: FrameworkTurn, given: Any) -> Completed | Paused:
+        """Perform a turn from its beginning."""
+
+    @abstractmethod
+    async def go_on(
+        self,
+        turn: FrameworkTurn,
+        snapshot: Snapshot,
+        messages: Mapping[tuple[str, str, int], dict[str, Any]],
+    ) -> Completed | Paused:
+        """Go on from a pause.
+
+        `messages` holds what came of each call that was waited for, by origin, id and
+        ordinal: they have been run by now, or refused.
+        """
+
+    def start(self, run: Run, input: Any) -> Completed | Suspended:  # noqa: A002
+        """Perform a turn from its beginning."""
+        return self._perform(run, None, input)
+
+    def resume(
+        self, run: Run, state: Any, decisions: Sequence[PendingInterrupt]
+    ) -> Completed | Suspended:
+        """Go on from the last pause: first all decided calls, then the framework."""
+        # Without a state it never paused by itself: a call was in doubt before that.
+        snapshot = None if state is None else unpack(self.maker, state)
+        return self._perform(run, snapshot, run.turn.input)
+
+    def _perform(
+        self, run: Run, snapshot: Snapshot | None, given: Any
+    ) -> Completed | Suspended:
+        replies = 0 if snapshot is None else snapshot.replies
+        turn = FrameworkTurn(run, self.definition, replies=replies)
+
+        def work() -> Completed | Paused:
+            if snapshot is None:
+                return self._loop(self.begin, turn, given)
+            told = turn.perform(*snapshot.calls)
+            messages = {
+                (call.origin, call.id, call.ordinal): message
+                for call, message in zip(snapshot.calls, told, strict=True)
+            }
+            return self._loop(self.go_on, turn, snapshot, messages)
+
+        try:
+            outcome = guarded(turn, work)
+        except InterruptSuspended:
+            return Suspended()
+        if isinstance(outcome, Completed):
+            return self._completed(turn, outcome)
+        return self._suspended(turn, outcome)
+
+    @staticmethod
+    def _loop(perform: Callable[..., Any], *args: Any) -> Completed | Paused:
+        outcome: Completed | Paused = awaited(perform, *args)
+        return outcome
+
+    def _completed(self, turn: FrameworkTurn, outcome: Completed) -> Completed:
+        if turn.wanted:
+            # Whatever made the loop go on: nobody has decided, so it is not over.
+            raise RunDiverged(
+                f"The agent ended while {_named(turn)} waits for a person; nothing of "
+                "that ran. Something between the model and its tools swallowed the pause."
+            )
+        return outcome
+
+    def _suspended(self, turn: FrameworkTurn, outcome: Paused) -> Suspended:
+        if not turn.wanted:
+            raise RunDiverged(
+                f"{self.maker.framework} paused, and nothing waits for a person."
+            )
+        return Suspended(
+            requests=list(turn.wanted.values()),
+            state=pack(
+                self.maker,
+                outcome.data,
+                calls=list(turn.waiting.values()),
+                replies=turn.replies,
+            ),
+        )
+
+
+def _named(turn: FrameworkTurn) -> str:
+    names = {asked.name for asked in turn.waiting.values()} or {"a question"}
+    return ", ".join(sorted(f"`{name}`" for name in names))
