@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeVar
 from asgiref.sync import sync_to_async
 
 from hitl_approvals.agents.base import Completed, Suspended
+from hitl_approvals.agents.capabilities import Capabilities
 from hitl_approvals.agents.guarding import guarded
 from hitl_approvals.agents.snapshots import Maker, Snapshot, pack, unpack
 from hitl_approvals.agents.turn import Turn
@@ -146,6 +147,7 @@ class FrameworkAgent(ABC):
     """An agent whose loop is another framework's, performed by our worker."""
 
     maker: ClassVar[Maker]
+    capabilities: ClassVar[Capabilities]
 
     def __init__(self, definition: AgentDefinition) -> None:
         self.definition = definition

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from inspect import iscoroutinefunction
-from typing import Any
+from typing import Any, ClassVar
 
 from hitl_approvals.agents.async_turn import AsyncTurn
 from hitl_approvals.agents.base import Completed, Suspended
+from hitl_approvals.agents.capabilities import Capabilities
 from hitl_approvals.agents.guarding import guarded
 from hitl_approvals.agents.turn import Turn
 from hitl_approvals.awaiting import awaited
@@ -16,9 +17,21 @@ from hitl_approvals.models import PendingInterrupt
 from hitl_approvals.registry import AgentDefinition
 from hitl_approvals.services.run import Run
 
+CAPABILITIES = Capabilities(
+    partial_resume=False,
+    native_edit=True,
+    reject_text=True,
+    questions=True,
+    replays_replies=True,
+    durability="package",
+    state_format="journal",
+)
+
 
 class FunctionAgent:
     """Runs a function from its top, every time; the journal makes that one execution."""
+
+    capabilities: ClassVar[Capabilities] = CAPABILITIES
 
     def __init__(self, definition: AgentDefinition) -> None:
         self._definition = definition

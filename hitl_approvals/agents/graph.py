@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from hitl_approvals.agents.base import Completed, Suspended
+from hitl_approvals.agents.capabilities import Capabilities
 from hitl_approvals.agents.graph_context import GraphContext, call_node
 from hitl_approvals.agents.guarding import guarded
 from hitl_approvals.agents.recording import copied, plain
@@ -22,10 +23,21 @@ from hitl_approvals.services import journal
 from hitl_approvals.services.run import Run
 
 STATE_VERSION = 1
+CAPABILITIES = Capabilities(
+    partial_resume=False,
+    native_edit=True,
+    reject_text=True,
+    questions=True,
+    replays_replies=True,
+    durability="package",
+    state_format="journal",
+)
 
 
 class GraphAgent:
     """Runs the nodes that are not finished. A node begins at its top, every time."""
+
+    capabilities: ClassVar[Capabilities] = CAPABILITIES
 
     def __init__(self, definition: AgentDefinition, graph: Graph) -> None:
         self._definition = definition

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hitl_approvals.agents.base import Completed
+from hitl_approvals.agents.capabilities import Capabilities
 from hitl_approvals.agents.framework import (
     FrameworkAgent,
     FrameworkTurn,
@@ -16,11 +17,22 @@ from hitl_approvals.agents.snapshots import Maker, Snapshot
 from hitl_approvals.gate.framework import Asked
 from hitl_approvals.registry import AgentDefinition
 
+CAPABILITIES = Capabilities(
+    partial_resume=False,
+    native_edit=False,
+    reject_text=True,
+    questions=False,
+    replays_replies=True,
+    durability="package",
+    state_format="json",
+)
+
 
 class ToyAgent(FrameworkAgent):
     """Plays `input`: a list of replies, each a list of calls."""
 
     maker = Maker(framework="toy", distribution="django", adapter=1)
+    capabilities = CAPABILITIES
 
     async def begin(self, turn: FrameworkTurn, given: Any) -> Completed | Paused:
         return await self._play(turn, given, [], {})
