@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 from asgiref.sync import sync_to_async
 
@@ -18,7 +18,7 @@ from hitl_approvals.awaiting import awaited
 from hitl_approvals.exceptions import InterruptSuspended, RunDiverged
 from hitl_approvals.gate.framework import Asked, FrameworkGate
 from hitl_approvals.models import PendingInterrupt
-from hitl_approvals.registry import AgentDefinition
+from hitl_approvals.registry import AgentDefinition, Tool
 from hitl_approvals.services.requests import Request
 from hitl_approvals.services.run import Run
 
@@ -59,6 +59,22 @@ class FrameworkTurn(Turn):
         return FrameworkGate(run, definition)
 
     @property
+    def restarts(self) -> int:
+        """How often a person has begun this turn anew."""
+        return self._run.turn.restarts
+
+    def require_alive(self) -> None:
+        """Stop a loop that would go on where the run has to end.
+
+        Raises:
+            LeaseLost: The turn is not this run's any more.
+            Exception: Why the run has to end, as in `stopped`.
+        """
+        if self.stopped is not None:
+            raise self.stopped
+        self._run.check_lease()
+
+    @property
     def replies(self) -> int:
         """How many replies the model has given in this turn so far."""
         return self._ordinals[REPLY]
@@ -75,17 +91,36 @@ class FrameworkTurn(Turn):
             PayloadRejected: The reply cannot be recorded.
             LeaseLost: The turn is not this run's any more.
         """
-        return self.step(REPLY, ask, *args, result_type=result_type)
+        before = self._ordinals[REPLY]
+        try:
+            return self.step(REPLY, ask, *args, result_type=result_type)
+        except Exception:
+            # A framework may ask again by itself: that is the same reply then.
+            self._ordinals[REPLY] = before
+            raise
 
     def offer(
-        self, asked: Asked, *, messages: Messages = None, reason: str | None = None
+        self,
+        asked: Asked,
+        *,
+        messages: Messages = None,
+        reason: str | None = None,
+        anyway: str = "",
     ) -> bool:
         """Tell whether a call has to wait for a person, and note it as wanted if so.
+
+        Args:
+            asked: The call.
+            messages: The conversation, shown to the reviewer as far as it fits.
+            reason: The agent's stated reason; by default the text of the last message.
+            anyway: Why a person has to decide even where the tool's policy lets it run.
 
         Raises:
             RunDiverged: A recorded call differs from the one that is asked now.
         """
-        request = self._gate.offer(asked, messages=messages, reason=reason)
+        request = self._gate.offer(
+            asked, messages=messages, reason=reason, anyway=anyway
+        )
         if request is None:
             return False
         self.wanted.setdefault(request.key, request)
@@ -104,6 +139,15 @@ class FrameworkTurn(Turn):
             LeaseLost: The turn is not this run's any more.
         """
         return self._gate.perform(asked, messages=messages)
+
+    def value_of(self, tool: Tool[Any, Any], asked: Asked) -> Any:
+        """Run a free or decided call of a plain function; return what it returned.
+
+        Raises:
+            ApprovalRejected: It did not run; the text says why.
+            Exception: The same as `perform`.
+        """
+        return self._gate.value_of(tool, asked)
 
     def row_of(self, asked: Asked) -> PendingInterrupt | None:
         """Return the interrupt of a call, if it was asked for."""
@@ -131,6 +175,12 @@ class FrameworkTurn(Turn):
             RunDiverged: Nobody was asked.
         """
         return self._gate.answer_to(key)
+
+    def stop(self, why: Exception) -> NoReturn:
+        """End the run by `why`, even if the framework swallows what is raised here."""
+        if self._gate.stopped is None:
+            self._gate.stopped = why
+        raise self._gate.stopped
 
     @property
     def stopped(self) -> Exception | None:

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hitl_approvals.exceptions import RunDiverged
+from hitl_approvals import results
+from hitl_approvals.exceptions import ApprovalRejected, RunDiverged
 from hitl_approvals.gate import questions
 from hitl_approvals.gate.batch import Gate, Messages, stated_reason
 from hitl_approvals.gate.calls import Call, call_key
 from hitl_approvals.models import PendingInterrupt
-from hitl_approvals.registry import AgentDefinition
+from hitl_approvals.policies import Verdict
+from hitl_approvals.registry import AgentDefinition, Tool
 from hitl_approvals.services.requests import Request
 from hitl_approvals.services.run import Run
 
@@ -47,11 +49,22 @@ class FrameworkGate(Gate):
         self._places: dict[str, int] = {}
 
     def offer(
-        self, asked: Asked, *, messages: Messages = None, reason: str | None = None
+        self,
+        asked: Asked,
+        *,
+        messages: Messages = None,
+        reason: str | None = None,
+        anyway: str = "",
     ) -> Request | None:
         """Return what a person has to decide before a call may run.
 
         None if it may run as it stands, cannot run at all, or was asked before.
+
+        Args:
+            asked: The call.
+            messages: The conversation, shown to the reviewer as far as it fits.
+            reason: The agent's stated reason.
+            anyway: Why a person has to decide even where the tool's policy lets it run.
 
         Raises:
             RunDiverged: A recorded call differs from the one that is asked now.
@@ -60,6 +73,9 @@ class FrameworkGate(Gate):
 
         def work() -> Request | None:
             call = self._attached(asked)
+            if anyway and not (call.gated or call.problem or call.step):
+                call.verdict = Verdict(gated=True, why=anyway)
+                self._judged[call.key] = call.verdict
             if not _is_undecided(call):
                 return None
             return self._request(call, messages, why)
@@ -95,6 +111,19 @@ class FrameworkGate(Gate):
             return [message for message, _ in self._answer_all(calls, messages, why)]
 
         return self._guarded(work)
+
+    def value_of(self, tool: Tool[Any, Any], asked: Asked) -> Any:
+        """Run a free or decided call of a plain function; return what it returned.
+
+        Raises:
+            ApprovalRejected: It did not run; the text says why.
+            Exception: The same as `perform`.
+        """
+        (message,) = self.perform([asked])
+        step = self._guarded(lambda: self._attached(asked)).step
+        if message["status"] != results.OK or step is None:
+            raise ApprovalRejected(tool.name, message["content"])
+        return tool.signature.load_result(step.result)
 
     def row_of(self, asked: Asked) -> PendingInterrupt | None:
         """Return the interrupt of a call, if there is one."""
