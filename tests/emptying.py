@@ -46,9 +46,12 @@ def empty(alias: str) -> None:
         for table in sorted(set(tables) - KEPT):
             cursor.execute(f"DELETE FROM {connection.ops.quote_name(table)}")
         _run(cursor, _FORBID.get(connection.vendor))
+    from hitl_approvals.checkpoints import close_idle_connections
     from hitl_approvals.services import queues
 
     queues.ensure_default(using=alias)
+    # As after `migrate`: the database can only be dropped when nobody is connected.
+    close_idle_connections(alias)
 
 
 def _run(cursor: Any, statement: str | None) -> None:

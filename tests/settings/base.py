@@ -21,6 +21,7 @@ INSTALLED_APPS = [
     "rest_framework.authtoken",
     "django_filters",
     "hitl_approvals",
+    "hitl_approvals.checkpoints",
     "tests.testapp",
 ]
 

@@ -1,0 +1,1 @@
+"""`hitl_checkpoints`."""

@@ -1,0 +1,300 @@
+"""Reads and writes the rows of single checkpoints. Knows no LangGraph.
+
+Inserts are written out: `bulk_create` would open a transaction for each statement and
+build an object for each row, and a graph saves at every step.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any, NamedTuple
+
+from django.db import models, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.constants import OnConflict
+
+from hitl_approvals.checkpoints.keys import key_of
+from hitl_approvals.checkpoints.models import ChannelValue, Checkpoint, PendingWrite
+
+Typed = tuple[str, bytes]
+"""A value as the serializer gives and takes it: its type's name, and bytes."""
+_MANY = 400
+"""How many keys one question names, below what SQLite can take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One namespace of one thread."""
+
+    thread_id: str
+    checkpoint_ns: str
+
+    @property
+    def keys(self) -> tuple[str, str]:
+        return key_of(self.thread_id), key_of(self.checkpoint_ns)
+
+    @property
+    def where(self) -> dict[str, str]:
+        thread_key, ns_key = self.keys
+        return {"thread_key": thread_key, "ns_key": ns_key}
+
+
+class Stored(NamedTuple):
+    """A checkpoint's row as it is read."""
+
+    pk: int
+    thread_id: str
+    checkpoint_ns: str
+    checkpoint_id: str
+    parent_id: str | None
+    format: int
+    versions: str
+    type: str
+    body: bytes
+
+    @property
+    def place(self) -> Place:
+        return Place(self.thread_id, self.checkpoint_ns)
+
+
+class NewCheckpoint(NamedTuple):
+    """A checkpoint's row as it is written; the fields are the table's, in this order."""
+
+    thread_key: str
+    ns_key: str
+    checkpoint_id: str
+    parent_id: str | None
+    root_id: str | None
+    thread_id: str
+    checkpoint_ns: str
+    run_key: str | None
+    format: int
+    versions: str
+    has_next: bool
+    is_delta: bool
+    type: str
+    body: bytes
+    saved_at: datetime
+
+
+class NewValue(NamedTuple):
+    """A channel value's row as it is written."""
+
+    thread_key: str
+    ns_key: str
+    slot: str
+    channel: str
+    type: str
+    value: bytes
+
+
+class NewWrite(NamedTuple):
+    """A pending write's row as it is written."""
+
+    thread_key: str
+    ns_key: str
+    checkpoint_id: str
+    task_id: str
+    idx: int
+    task_path: str
+    channel: str
+    type: str
+    value: bytes
+
+
+Row = NewCheckpoint | NewValue | NewWrite
+_READ = ("pk", *Stored._fields[1:])
+_CHECKPOINT_KEY = ("thread_key", "ns_key", "checkpoint_id")
+_VALUE_KEY = ("thread_key", "ns_key", "slot")
+_WRITE_KEY = ("thread_key", "ns_key", "checkpoint_id", "task_id", "idx")
+# What a checkpoint is saved with a second time is the same; a graph that is asked to
+# update one under its id is heard.
+_REPLACED = ("versions", "has_next", "is_delta", "run_key", "format", "type", "body")
+
+
+def save_checkpoint(
+    connection: BaseDatabaseWrapper, row: NewCheckpoint, values: Sequence[NewValue]
+) -> None:
+    """Insert a checkpoint and the values that are new with it, all or nothing.
+
+    The same checkpoint again replaces the row; a value that is there is left alone.
+    """
+    last = _insert(connection, Checkpoint, [row], _CHECKPOINT_KEY, _REPLACED)
+    statements = _inserts(connection, ChannelValue, values, _VALUE_KEY, ())
+    if not statements:
+        _execute(connection, last)
+    elif len(statements) == 1 and connection.vendor == "postgresql":
+        # One statement is a transaction of its own, and one trip instead of four.
+        sql, parameters = statements[0]
+        joined = f"WITH new_values AS ({sql}) {last[0]}"
+        _execute(connection, (joined, [*parameters, *last[1]]))
+    else:
+        with transaction.atomic(using=connection.alias, savepoint=False):
+            for statement in [*statements, last]:
+                _execute(connection, statement)
+
+
+def save_writes(
+    connection: BaseDatabaseWrapper, rows: Sequence[NewWrite], *, replace: bool
+) -> None:
+    """Insert what a task wrote; under a place that is taken, replace it or leave it."""
+    replaced = ("channel", "type", "value") if replace else ()
+    statements = _inserts(connection, PendingWrite, rows, _WRITE_KEY, replaced)
+    if len(statements) == 1:
+        _execute(connection, statements[0])
+    elif statements:
+        with transaction.atomic(using=connection.alias, savepoint=False):
+            for statement in statements:
+                _execute(connection, statement)
+
+
+def read_checkpoint(
+    alias: str, place: Place, checkpoint_id: str | None
+) -> Stored | None:
+    """Return one checkpoint of a namespace: that one, or the latest."""
+    found = Checkpoint.objects.using(alias).filter(**place.where)
+    if checkpoint_id is not None:
+        found = found.filter(checkpoint_id=checkpoint_id)
+    for row in found.order_by("-checkpoint_id").values_list(*_READ)[:1]:
+        return Stored(*row)
+    return None
+
+
+def read_page(
+    alias: str,
+    where: dict[str, str],
+    *,
+    after: Stored | None,
+    before: str | None,
+    size: int,
+) -> list[Stored]:
+    """Return the next checkpoints, newest first.
+
+    Args:
+        alias: The database.
+        where: Keys that they have.
+        after: The last one of the page before this.
+        before: Only ids smaller than this.
+        size: How many at most.
+    """
+    found = Checkpoint.objects.using(alias).filter(**where)
+    if before is not None:
+        found = found.filter(checkpoint_id__lt=before)
+    if after is not None:
+        found = found.filter(
+            models.Q(checkpoint_id__lt=after.checkpoint_id)
+            | models.Q(checkpoint_id=after.checkpoint_id, pk__lt=after.pk)
+        )
+    found = found.order_by("-checkpoint_id", "-pk")
+    return [Stored(*row) for row in found.values_list(*_READ)[:size]]
+
+
+def read_values(
+    alias: str, place: Place, slots: Sequence[str]
+) -> dict[str, tuple[str, Typed]]:
+    """Return the values that are stored apart as (channel, value), by their slot."""
+    values = {}
+    for start in range(0, len(slots), _MANY):
+        found = ChannelValue.objects.using(alias).filter(
+            **place.where, slot__in=slots[start : start + _MANY]
+        )
+        for slot, channel, kind, value in found.values_list(
+            "slot", "channel", "type", "value"
+        ):
+            values[slot] = (channel, (kind, bytes(value)))
+    return values
+
+
+def read_writes(
+    alias: str, place: Place, checkpoint_ids: Sequence[str]
+) -> dict[str, list[tuple[str, str, Typed]]]:
+    """Return pending writes as (task, channel, value), in order, by their checkpoint."""
+    found = PendingWrite.objects.using(alias).filter(
+        **place.where, checkpoint_id__in=checkpoint_ids
+    )
+    # Sorted here, as LangGraph sorts: databases disagree about text.
+    ordered = sorted(
+        found.values_list(
+            "task_path", "task_id", "idx", "checkpoint_id", "channel", "type", "value"
+        ),
+        key=lambda row: row[:3],
+    )
+    writes: dict[str, list[tuple[str, str, Typed]]] = defaultdict(list)
+    for _path, task_id, _idx, checkpoint_id, channel, kind, value in ordered:
+        writes[checkpoint_id].append((task_id, channel, (kind, bytes(value))))
+    return writes
+
+
+_Statement = tuple[str, list[Any]]
+
+
+def _inserts(
+    connection: BaseDatabaseWrapper,
+    model: type[models.Model],
+    rows: Sequence[Row],
+    key: tuple[str, ...],
+    replaced: tuple[str, ...],
+) -> list[_Statement]:
+    """Return an INSERT of all rows, or several where one cannot take so many."""
+    if not rows:
+        return []
+    fields = _fields(model, rows[0]._fields)
+    size = max(connection.ops.bulk_batch_size(list(fields), list(rows)), 1)
+    return [
+        _insert(connection, model, rows[start : start + size], key, replaced)
+        for start in range(0, len(rows), size)
+    ]
+
+
+def _insert(
+    connection: BaseDatabaseWrapper,
+    model: type[models.Model],
+    rows: Sequence[Row],
+    key: tuple[str, ...],
+    replaced: tuple[str, ...],
+) -> _Statement:
+    fields = _fields(model, rows[0]._fields)
+    head, tail = _frame(connection, model, fields, key, replaced)
+    line = f"({', '.join(['%s'] * len(fields))})"
+    parameters = [
+        field.get_db_prep_save(value, connection)
+        for row in rows
+        for field, value in zip(fields, row, strict=True)
+    ]
+    return f"{head} VALUES {', '.join([line] * len(rows))} {tail}", parameters
+
+
+def _frame(
+    connection: BaseDatabaseWrapper,
+    model: type[models.Model],
+    fields: Sequence[Any],
+    key: tuple[str, ...],
+    replaced: tuple[str, ...],
+) -> tuple[str, str]:
+    """Return what stands before and after the values, as this database writes it."""
+    rule = OnConflict.UPDATE if replaced else OnConflict.IGNORE
+    if not replaced and connection.vendor != "postgresql":
+        # INSERT IGNORE forgives more than a row that exists: a text that is too long on
+        # MariaDB, a broken rule on SQLite. To write what is there anyway does not.
+        rule, replaced = OnConflict.UPDATE, key[-1:]
+    quote = connection.ops.quote_name
+    table = quote(model._meta.db_table)  # noqa: SLF001  Django's way to ask
+    columns = ", ".join(quote(field.column) for field in fields)
+    head = f"{connection.ops.insert_statement(on_conflict=rule)} {table} ({columns})"
+    tail = connection.ops.on_conflict_suffix_sql(fields, rule, replaced, key)
+    return head, tail
+
+
+@cache
+def _fields(model: type[models.Model], names: tuple[str, ...]) -> tuple[Any, ...]:
+    meta = model._meta  # noqa: SLF001  Django's way to ask
+    return tuple(meta.get_field(name) for name in names)
+
+
+def _execute(connection: BaseDatabaseWrapper, statement: _Statement) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(*statement)

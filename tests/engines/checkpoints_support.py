@@ -1,0 +1,118 @@
+"""A graph that stops for a person, for the tests of the checkpointer. Imports LangGraph.
+
+    python -m tests.engines.checkpoints_support start|resume|die|go_on THREAD FILE
+
+runs one part of its life in a process of its own; `FILE` gets a line for each effect.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command, interrupt
+
+
+class State(TypedDict, total=False):
+    """One value that grows, one that is set once, and one that is plain."""
+
+    log: Annotated[list[str], operator.add]
+    order: dict[str, Any]
+    done: bool
+
+
+def build(saver: Any, *, effects: Path | None = None, die: bool = False) -> Any:
+    """Compile the graph: plan, then ask and pay, then close."""
+
+    def told(what: str) -> None:
+        if effects is not None:
+            with effects.open("a") as file:
+                file.write(f"{what}\n")
+
+    def plan(state: State) -> State:
+        told("plan")
+        return {"log": ["planned"], "order": {"id": "A1", "amount": 50}}
+
+    def pay(state: State) -> State:
+        if die:
+            os.kill(os.getpid(), signal.SIGKILL)
+        answer = interrupt({"pay": state["order"]["amount"]})
+        told("pay")
+        return {"log": [f"paid: {answer}"]}
+
+    def close(state: State) -> State:
+        told("close")
+        return {"log": ["closed"], "done": True}
+
+    graph = StateGraph(State)
+    for node in (plan, pay, close):
+        graph.add_node(node.__name__, node)
+    graph.add_edge(START, "plan")
+    graph.add_edge("plan", "pay")
+    graph.add_edge("pay", "close")
+    graph.add_edge("close", END)
+    return graph.compile(checkpointer=saver)
+
+
+def config(thread: str) -> Any:
+    return {"configurable": {"thread_id": thread}}
+
+
+def start(saver: Any, thread: str, **options: Any) -> Any:
+    """Run to the pause; return the interrupts."""
+    graph = build(saver)
+    return graph.invoke({"log": ["asked"]}, config(thread), **options)["__interrupt__"]
+
+
+def resume(saver: Any, thread: str, **options: Any) -> Any:
+    """Go on from the pause; return the state."""
+    graph = build(saver)
+    return graph.invoke(Command(resume="yes"), config(thread), **options)
+
+
+LOG = ["asked", "planned", "paid: yes", "closed"]
+"""What the state's log holds at the end."""
+
+
+def history(saver: Any, thread: str) -> list[Any]:
+    """Return what is stored of a thread, but for what differs from run to run."""
+    return [
+        (
+            one.checkpoint["channel_values"],
+            one.metadata["source"],
+            one.metadata["step"],
+            [(channel, _plain(value)) for _task, channel, value in one.pending_writes],
+        )
+        for one in saver.list(config(thread))
+    ]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [getattr(one, "value", one) for one in value]
+    return value
+
+
+def main(what: str, thread: str, file: str) -> None:
+    import django
+
+    django.setup()
+    from hitl_approvals.checkpoints import DjangoCheckpointSaver
+
+    graph = build(DjangoCheckpointSaver(), effects=Path(file), die=what == "die")
+    if what in {"start", "die"}:
+        result = graph.invoke({"log": ["asked"]}, config(thread), durability="sync")
+    elif what == "resume":
+        result = graph.invoke(Command(resume="yes"), config(thread))
+    else:
+        result = graph.invoke(None, config(thread))
+    print(result["log"], "__interrupt__" in result)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
