@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol
 
+from hitl_approvals.agents.capabilities import module_of
 from hitl_approvals.exceptions import HitlConfigurationError
 from hitl_approvals.models import PendingInterrupt
 from hitl_approvals.registry import AgentDefinition
@@ -53,11 +54,11 @@ def load(definition: AgentDefinition) -> Agent:
     Raises:
         HitlConfigurationError: There is no such kind.
     """
-    name = f"hitl_approvals.agents.{definition.kind}"
+    name = module_of(definition.kind)
     try:
         module = import_module(name)
     except ModuleNotFoundError as error:
-        if error.name != name:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise
         raise HitlConfigurationError(
             f"Agent `{definition.name}` has kind {definition.kind!r}, which is unknown."

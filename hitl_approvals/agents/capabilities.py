@@ -17,6 +17,15 @@ KINDS = (
     "restate",
 )
 """Kinds that sites name in `@agent(kind=...)`, in the order in which the docs list them."""
+DISTRIBUTIONS = {
+    "langgraph": "langgraph",
+    "pydantic_ai": "pydantic-ai-slim",
+    "openai_agents": "openai-agents",
+    "temporal": "temporalio",
+    "dbos": "dbos",
+    "restate": "restate-sdk",
+}
+"""What has to be installed for a kind to run, each by the extra that bears its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +53,16 @@ class Capabilities:
     """Tokens of a reply are passed on while the model still writes."""
 
 
+def module_of(kind: str) -> str:
+    """Return the module of a kind: one of this package, or a dotted one of the site's."""
+    return kind if "." in kind else f"hitl_approvals.agents.{kind}"
+
+
 def capabilities_of(kind: str) -> Capabilities:
     """Return what a kind of agent declares; its framework need not be installed.
 
     Raises:
         ModuleNotFoundError: There is no such kind.
     """
-    declared: Capabilities = import_module(f"hitl_approvals.agents.{kind}").CAPABILITIES
+    declared: Capabilities = import_module(module_of(kind)).CAPABILITIES
     return declared

@@ -1,4 +1,4 @@
-"""What a site's own tests may use: contracts of stores, a reviewer, running what is owed.
+"""What a site's own tests may use: contracts of stores and agents, a reviewer, running what is owed.
 
 Names resolve on first use: the contracts need pytest, the rest does not.
 """
@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hitl_approvals.testing.agent_contract import AgentContract
     from hitl_approvals.testing.checkpoint_store_contract import CheckpointStoreContract
     from hitl_approvals.testing.fake_handler import FakeHandler
     from hitl_approvals.testing.interrupt_store_contract import InterruptStoreContract
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from hitl_approvals.testing.reviewer import SimulatedReviewer
 
 _HOME = {
+    "AgentContract": "agent_contract",
     "CheckpointStoreContract": "checkpoint_store_contract",
     "FakeHandler": "fake_handler",
     "InterruptStoreContract": "interrupt_store_contract",
@@ -24,6 +26,7 @@ _HOME = {
 }
 
 __all__ = [
+    "AgentContract",
     "CheckpointStoreContract",
     "FakeHandler",
     "InterruptStoreContract",
