@@ -228,9 +228,10 @@ def _outcome(run: Run, definition: AgentDefinition) -> str:
     except RunDiverged as error:
         return turns.need_attention(run, cleaned(error.detail, 4000))
     except RunDeferred as error:
-        return turns.release(
-            run, cleaned(error.detail, 4000), not_before=error.not_before
-        )
+        why = cleaned(error.detail, 4000)
+        if error.wait is not None:
+            return turns.put_off(run, why, error.wait, state=error.state)
+        return turns.release(run, why, not_before=error.not_before)
     except TurnFailed as error:
         return turns.fail(run, cleaned(str(error), 4000))
     except Exception as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from django.core.exceptions import ImproperlyConfigured
@@ -229,6 +229,16 @@ class RunDeferred(RunError):
     @property
     def not_before(self) -> datetime | None:
         return self.context.get("not_before")
+
+    @property
+    def wait(self) -> timedelta | None:
+        """For how long, if it is no attempt: what is waited for is outside."""
+        return self.context.get("wait")
+
+    @property
+    def state(self) -> Any:
+        """What the adapter keeps meanwhile; only with `wait`."""
+        return self.context.get("state")
 
 
 class UnsafeContext(HitlApprovalsError):

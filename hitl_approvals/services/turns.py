@@ -133,7 +133,27 @@ def release(run: Run, error: str, *, not_before: datetime | None = None) -> Turn
     wait = backoff(run.turn.attempts)
     if not_before is not None:
         wait += max(not_before - run.clock.now(), timedelta())
+    return _give_back(run, error, wait)
 
+
+def put_off(run: Run, why: str, wait: timedelta, *, state: Any) -> TurnStatus:
+    """Give the turn back because something outside is not there yet.
+
+    That may take days and says nothing about the turn, so it uses up no attempt.
+
+    Args:
+        run: The run that ends.
+        why: What is waited for, for the operator.
+        wait: When to look again.
+        state: The adapter's own state.
+
+    Raises:
+        LeaseLost: The turn is not this run's any more.
+    """
+    return _give_back(run, why, wait, attempts=F("attempts") - 1, state=state)
+
+
+def _give_back(run: Run, error: str, wait: timedelta, **changes: Any) -> TurnStatus:
     def work() -> None:
         fenced(
             run,
@@ -141,6 +161,7 @@ def release(run: Run, error: str, *, not_before: datetime | None = None) -> Turn
             next_run_at=db_now_plus(wait),
             dispatched_at=None,
             last_error=error,
+            **changes,
             **NOT_LEASED,
         )
         record_events(flush(run))
@@ -282,5 +303,6 @@ __all__ = [
     "fail",
     "need_attention",
     "owed",
+    "put_off",
     "release",
 ]
