@@ -1,0 +1,97 @@
+"""What an adapter has to know of its engine, and what a look at a workflow may show."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hitl_approvals.agents.snapshots import Maker
+
+
+class EngineAway(Exception):
+    """The engine, or what performs its workflows, does not answer; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The engine knows no such workflow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    """It is under way and waits for nothing of ours."""
+
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """It waits for the answer of a round."""
+
+    number: int
+    pending: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """It is over, with a result."""
+
+    output: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """It is over without a result: failed, cancelled, out of time."""
+
+    why: str
+
+
+Seen = Absent | Working | Asking | Ended | Broken
+
+
+class Link(ABC):
+    """A connection to an engine.
+
+    Every method may raise `EngineAway`; that is never an attempt of the turn.
+    """
+
+    @abstractmethod
+    async def look(self, workflow: str) -> Seen:
+        """Return what a workflow is doing, without waiting for it."""
+
+    @abstractmethod
+    async def start(self, workflow: str, given: Any) -> None:
+        """Start a workflow under this id; one that was started is left as it is."""
+
+    @abstractmethod
+    async def deliver(self, workflow: str, answer: Mapping[str, Any]) -> None:
+        """Hand over the answer of a round; one that was delivered has no effect.
+
+        Raises:
+            AnswerRefused: It does not fit what the workflow waits for.
+        """
+
+    @abstractmethod
+    async def cancel(self, workflow: str) -> None:
+        """Ask a workflow to end; one that is over or unknown is left as it is."""
+
+
+class Engine(ABC):
+    """An engine at an address."""
+
+    name: ClassVar[str]
+    maker: ClassVar[Maker]
+    where: str
+    """The address, without secrets, for the operator."""
+    patience: float
+
+    @abstractmethod
+    def link(self) -> AbstractAsyncContextManager[Link]:
+        """Connect for one run.
+
+        Raises:
+            EngineAway: It does not answer.
+        """
