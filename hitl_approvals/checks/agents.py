@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from django.apps import AppConfig
 from django.core.checks import CheckMessage, register
+from django.core.checks import Info as CheckInfo
 from django.core.checks import Warning as CheckWarning
 
-from hitl_approvals.registry import registry
+from hitl_approvals.exceptions import MissingExtra
+from hitl_approvals.registry import AgentDefinition, registry
 
 
 @register()
@@ -40,13 +43,17 @@ def check_effects(
 def check_agents(
     app_configs: Sequence[AppConfig] | None, **kwargs: Any
 ) -> list[CheckMessage]:
-    """Import what performs each agent's turns, before a worker fails to."""
-    from hitl_approvals.agents.base import load
+    """Look for what performs each agent's turns, before a worker fails to find it.
 
+    Frameworks are looked for, not imported: that takes seconds, and a process that only
+    shows the desk never needs them.
+    """
     found: list[CheckMessage] = []
+    missing: dict[str, list[str]] = {}
     for name, definition in sorted(registry.agents.items()):
         try:
-            load(definition)
+            if _is_missing(definition):
+                missing.setdefault(definition.kind, []).append(name)
         except Exception as error:  # noqa: BLE001  importing runs anybody's code
             found.append(
                 CheckWarning(
@@ -58,7 +65,51 @@ def check_agents(
                     id="hitl_approvals.W005",
                 )
             )
-    return found
+    return [*found, *(_not_here(kind, names) for kind, names in missing.items())]
+
+
+def _is_missing(definition: AgentDefinition) -> bool:
+    """Tell whether the framework of an agent is not installed.
+
+    Raises:
+        Exception: Nothing runs agents of this kind.
+    """
+    from hitl_approvals.agents import base, capabilities
+
+    distribution = capabilities.DISTRIBUTIONS.get(definition.kind)
+    if distribution is not None:
+        return not _is_installed(distribution)
+    try:
+        base.load(definition)
+    except MissingExtra:
+        return True
+    return False
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        version(distribution)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def _not_here(kind: str, names: Sequence[str]) -> CheckMessage:
+    from hitl_approvals.agents.capabilities import DISTRIBUTIONS
+
+    named = ", ".join(f"`{name}`" for name in names)
+    extra = kind.replace("_", "-")
+    install = (
+        f'pip install "django-hitl-approvals[{extra}]"'
+        if kind in DISTRIBUTIONS
+        else "install what they need"
+    )
+    return CheckInfo(
+        f"Agents of kind {kind!r} cannot run in this process, for its framework is not "
+        f"installed: {named}.",
+        hint=f"If other processes run them, all is well. Else {install}.",
+        id="hitl_approvals.I001",
+    )
 
 
 @register()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from django.core.checks import ERROR
+from django.core.checks import ERROR, WARNING, CheckMessage
 from django.db import connections, router
 from django.db.migrations.loader import MigrationLoader
 from django.db.models import Count
@@ -54,12 +54,18 @@ def system_checks() -> list[Line]:
     return [
         Line(
             str(message.id).removeprefix(f"{APP}."),
-            Level.FAIL if message.level >= ERROR else Level.WARN,
+            _level_of(message),
             message.msg,
             message.hint or "",
         )
         for message in found
     ]
+
+
+def _level_of(message: CheckMessage) -> Level:
+    if message.level >= ERROR:
+        return Level.FAIL
+    return Level.WARN if message.level >= WARNING else Level.OK
 
 
 def agents() -> Line:

@@ -172,10 +172,14 @@ def _require_replayed(turn: AgentTurn) -> None:
         TransitionNotAllowed: It keeps a state of its own, which nobody can take back.
     """
     definition = registry.agents.get(turn.agent)
-    if definition is not None and definition.kind not in REPLAYED_KINDS:
+    kind = None if definition is None else definition.kind
+    if kind is None and isinstance(turn.state, dict):
+        # This process does not know the agent; what its adapter keeps names the kind.
+        kind = turn.state.get("framework")
+    if kind is not None and kind not in REPLAYED_KINDS:
         raise TransitionNotAllowed(
-            f"Agent `{turn.agent}` is of kind {definition.kind!r}, whose turns cannot be "
-            "forked: only function and graph agents are replayed from their record.",
+            f"Agent `{turn.agent}` is of kind {kind!r}, whose turns cannot be forked: "
+            "only function and graph agents are replayed from their record.",
             turn_id=str(turn.pk),
         )
 

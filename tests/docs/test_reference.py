@@ -49,7 +49,7 @@ def test_every_setting_is_documented_with_its_default() -> None:
 def test_every_system_check_is_documented() -> None:
     page = (REFERENCE / "checks.md").read_text(encoding="utf-8")
 
-    documented = re.findall(r"^## (hitl_approvals\.[EW]\d{3})$", page, re.MULTILINE)
+    documented = re.findall(r"^## (hitl_approvals\.[EIW]\d{3})$", page, re.MULTILINE)
 
     assert documented == sorted(set(_check_ids()))
 
@@ -198,7 +198,7 @@ def test_every_command_is_documented() -> None:
 def _check_ids() -> list[str]:
     folder = Path(inspect.getfile(checks)).parent
     sources = [path.read_text(encoding="utf-8") for path in folder.glob("*.py")]
-    return re.findall(r'"(hitl_approvals\.[EW]\d{3})"', "".join(sources))
+    return re.findall(r'"(hitl_approvals\.[EIW]\d{3})"', "".join(sources))
 
 
 def _refusals(

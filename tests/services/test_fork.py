@@ -522,6 +522,15 @@ def test_an_agent_that_keeps_its_own_state_cannot_be_forked(world, make_agent):
         fork(turn)
 
 
+def test_a_framework_that_only_workers_have_is_known_by_what_it_keeps(world):
+    turn = begin_owed([MAIL])
+    kept = {"framework": "langgraph", "data": {}}
+    AgentTurn.objects.filter(pk=turn.pk).update(agent="not here", state=kept)
+
+    with pytest.raises(TransitionNotAllowed, match=r"'langgraph'.*cannot be forked"):
+        fork(turn)
+
+
 def test_a_copy_that_was_changed_is_found_by_verification(world):
     turn = start_turn("scripted", [[MAIL], [PAY]], run=True)
     decide_and_resume(turn)

@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 from celery import Celery
-from django.core.checks import CheckMessage
+from django.core.checks import INFO, CheckMessage
 from django.db import connections
 from django.http import HttpResponse
 from django.urls import include, path
 from pytest_django.fixtures import Settings
 
 from hitl_approvals import checks, gate_only
+from hitl_approvals.agents.capabilities import DISTRIBUTIONS
 from hitl_approvals.checks import broker
 from hitl_approvals.dispatchers.broker import BrokerSettings
+from hitl_approvals.exceptions import MissingExtra
 from hitl_approvals.registry import AgentDefinition, Tool, registry, tool
 
 
@@ -318,18 +320,48 @@ def test_an_agent_of_an_unknown_kind_is_warned_of() -> None:
     assert "'astrology'" in message.msg
 
 
-def test_an_agent_whose_framework_is_missing_is_warned_of(
+def test_an_agent_whose_module_fails_is_warned_of(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def load(definition: AgentDefinition) -> Any:
-        raise ModuleNotFoundError("No module named 'langgraph'")
+        raise ModuleNotFoundError("No module named 'yaml'")
 
     monkeypatch.setattr("hitl_approvals.agents.base.load", load)
     registry.add_agent(AgentDefinition("graph", target=declared))
 
     assert [message.msg for message in found()] == [
-        "Agent `graph` cannot run in this process: No module named 'langgraph'"
+        "Agent `graph` cannot run in this process: No module named 'yaml'"
     ]
+
+
+def test_agents_whose_framework_is_not_installed_are_a_hint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    missing = {**DISTRIBUTIONS, "langgraph": "no-such-distribution"}
+    monkeypatch.setattr("hitl_approvals.agents.capabilities.DISTRIBUTIONS", missing)
+    for name in ("refunds", "support"):
+        registry.add_agent(AgentDefinition(name, target=declared, kind="langgraph"))
+
+    (message,) = found()
+
+    assert (message.id, message.level) == ("hitl_approvals.I001", INFO)
+    assert "`refunds`, `support`" in message.msg
+    assert 'pip install "django-hitl-approvals[langgraph]"' in str(message.hint)
+
+
+def test_a_framework_of_the_sites_own_that_is_missing_is_a_hint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def load(definition: AgentDefinition) -> Any:
+        raise MissingExtra("not here")
+
+    monkeypatch.setattr("hitl_approvals.agents.base.load", load)
+    registry.add_agent(AgentDefinition("mine", target=declared, kind="shop.loops"))
+
+    (message,) = found()
+
+    assert (message.id, message.level) == ("hitl_approvals.I001", INFO)
+    assert "'shop.loops'" in message.msg
 
 
 def test_a_name_in_a_policy_that_no_tool_bears_is_warned_of() -> None:
