@@ -1,0 +1,153 @@
+"""Builds the SDK's agent with gated tools, and refuses what no gate would stand before."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from agents import Agent, FunctionTool, Handoff, Model, function_tool
+
+from hitl_approvals.agents.openai_agents import UNGATED
+from hitl_approvals.agents.openai_agents.performing import own_performance
+from hitl_approvals.agents.openai_agents.recorded import Recorded
+from hitl_approvals.exceptions import RunDiverged
+from hitl_approvals.registry import AgentDefinition, Tool
+
+
+class Body:
+    """Runs a tool for the SDK: always through the gate of the turn."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def __call__(self, context: Any, arguments: str) -> str:
+        """Return what the model is told of the call."""
+        run = own_performance(self.name)
+        return await run.perform(context.tool_call_id, self.name)
+
+    async def needs_approval(
+        self, context: Any, arguments: dict[str, Any], call_id: str
+    ) -> bool:
+        """Tell the SDK whether to wait for a person."""
+        return await own_performance(self.name).offer(call_id, self.name)
+
+
+def gated(tool: Tool[Any, Any]) -> FunctionTool:
+    """Return a tool of ours as one of the SDK's."""
+
+    async def template() -> str:
+        raise NotImplementedError
+
+    body = Body(tool.name)
+    # No failure_error_function: it would turn our stops into a text for the model.
+    made = function_tool(
+        template,
+        name_override=tool.name,
+        description_override=tool.description,
+        failure_error_function=None,
+        strict_mode=False,
+    )
+    return replace(
+        made,
+        params_json_schema=copy.deepcopy(tool.signature.args_schema),
+        on_invoke_tool=body,
+        needs_approval=body.needs_approval,
+    )
+
+
+def built(definition: AgentDefinition) -> Agent[Any]:
+    """Return the agent that a definition's target makes of its tools.
+
+    Raises:
+        RunDiverged: It cannot be run; the text says what to change.
+    """
+    made = definition.target([gated(tool) for tool in definition.tools.values()])
+    if not isinstance(made, Agent):
+        raise RunDiverged(
+            f"Agent `{definition.name}`: its function returned {type(made).__name__}; it "
+            "has to take the tools and return an agents.Agent."
+        )
+    for agent in reachable(made):
+        _refuse_ungated(agent, definition)
+        if isinstance(agent.model, Model) and not isinstance(agent.model, Recorded):
+            agent.model = Recorded(agent.model)
+    return made
+
+
+def reachable(first: Agent[Any]) -> Iterator[Agent[Any]]:
+    """Yield an agent and all that it can hand over to or use as a tool.
+
+    Raises:
+        RunDiverged: Which agent a handoff leads to cannot be told beforehand.
+    """
+    waiting, seen = [first], set()
+    while waiting:
+        agent = waiting.pop(0)
+        if id(agent) in seen:
+            continue
+        seen.add(id(agent))
+        yield agent
+        waiting += [_target(one, agent) for one in agent.handoffs]
+        waiting += [
+            inner for one in agent.tools if (inner := agent_inside(one)) is not None
+        ]
+
+
+def agent_inside(tool: Any) -> Agent[Any] | None:
+    """Return the agent that was made a tool by `Agent.as_tool`."""
+    inner = getattr(tool, "_agent_instance", None)
+    return inner if isinstance(inner, Agent) else None
+
+
+def is_gated(tool: Any) -> bool:
+    """Tell whether a tool is one of ours, unchanged where it matters."""
+    return (
+        isinstance(tool, FunctionTool)
+        and isinstance(tool.on_invoke_tool, Body)
+        and tool.name == tool.on_invoke_tool.name
+    )
+
+
+def _target(handoff: Any, agent: Agent[Any]) -> Agent[Any]:
+    if isinstance(handoff, Agent):
+        return handoff
+    find = getattr(handoff, "_agent_ref", None)
+    found = find() if isinstance(handoff, Handoff) and callable(find) else None
+    if not isinstance(found, Agent):
+        raise RunDiverged(
+            f"Agent `{agent.name}` hands over to an agent that cannot be told "
+            "beforehand, so nobody knows whether its tools are gated. Name it: "
+            "handoff(other_agent)."
+        )
+    return found
+
+
+def _refuse_ungated(agent: Agent[Any], definition: AgentDefinition) -> None:
+    """Refuse an agent with a tool that would run without gate and ledger."""
+    if getattr(agent, "capabilities", None):
+        raise RunDiverged(
+            f"Agent `{agent.name}` is a {type(agent).__name__}, whose own tools no gate "
+            "stands before. Use agents.Agent."
+        )
+    for one in [*agent.tools, *agent.mcp_servers]:
+        if is_gated(one):
+            continue
+        name = getattr(one, "name", type(one).__name__)
+        if name in definition.tools:
+            raise RunDiverged(
+                f"Agent `{agent.name}` has another tool called `{name}`; that is a gated "
+                "one's name. Rename it."
+            )
+        if getattr(one, "needs_approval", False) is not False:
+            raise RunDiverged(
+                f"`{name}` of agent `{agent.name}` has a needs_approval of its own, and "
+                "nobody could decide it here. Make it a @tool of this package."
+            )
+        if agent_inside(one) is None and not getattr(one, UNGATED, False):
+            raise RunDiverged(
+                f"`{name}` of agent `{agent.name}` is no @tool of this package: no gate "
+                "and no ledger stands before it. Make it one and pass it in "
+                "@agent(tools=[...]), or say ungated(...) around it."
+            )

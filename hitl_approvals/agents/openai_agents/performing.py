@@ -1,0 +1,164 @@
+"""One run of an agent: which calls its model made, and the turn that they are gated by.
+
+The SDK calls tools and models when it pleases, on tasks of its own. They find the run that
+they belong to here, by a context variable.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict
+from typing import Any
+
+from agents import ModelResponse, ToolApprovalItem
+
+from hitl_approvals.agents.framework import FrameworkTurn, in_worker
+from hitl_approvals.agents.openai_agents.replies import (
+    calls_in,
+    conversation,
+    dumped,
+    loaded,
+)
+from hitl_approvals.exceptions import NotInTurn, RunDiverged
+from hitl_approvals.gate.framework import Asked
+
+_current: ContextVar[Performance | None] = ContextVar("hitl_performance", default=None)
+
+
+class Performance:
+    """What the calls of one run are known by."""
+
+    def __init__(self, turn: FrameworkTurn) -> None:
+        self.turn = turn
+        self._asked: dict[str, Asked] = {}
+        self._used: set[str] = set()
+        self._messages: dict[str, list[dict[str, Any]]] = {}
+
+    def remember(self, items: Any) -> None:
+        """Take the ids of calls that a conversation brings along as used."""
+        self._used.update(str(one.get("call_id")) for one in calls_in(items))
+
+    def kept(self, waiting: list[ToolApprovalItem]) -> dict[str, Any]:
+        """Return as JSON what a later run has to know of the calls."""
+        return {
+            "used": sorted(self._used),
+            "waiting": {
+                str(item.call_id): {
+                    "agent": item.agent.name,
+                    "asked": asdict(self._asked[str(item.call_id)]),
+                }
+                for item in waiting
+            },
+        }
+
+    def recall(self, kept: Mapping[str, Any]) -> None:
+        """Know again what an earlier run kept."""
+        self._used.update(kept["used"])
+        for call_id, one in kept["waiting"].items():
+            self._asked[call_id] = Asked(**one["asked"])
+
+    async def reply(
+        self, ask: Callable[[], Awaitable[ModelResponse]], given: Any
+    ) -> ModelResponse:
+        """Return the model's next reply: recorded once, replayed after a crash."""
+
+        async def plainly() -> dict[str, Any]:
+            return dumped(await ask())
+
+        def next_one() -> tuple[dict[str, Any], int]:
+            reply = self.turn.reply(plainly, result_type=None)
+            return reply, self.turn.replies
+
+        reply, number = await in_worker(next_one)
+        origin = f"reply-{number}"
+        self._messages[origin] = conversation(given, reply)
+        self._note(reply, origin)
+        return loaded(reply)
+
+    def _note(self, reply: Mapping[str, Any], origin: str) -> None:
+        """Know the calls of a reply, each by an id that this turn has not seen yet.
+
+        The SDK takes an id for one call in the whole run; models use them again.
+        """
+        seen: Counter[str] = Counter()
+        for item in calls_in(reply["output"]):
+            given = str(item.get("call_id") or "")
+            seen[given] += 1
+            asked = Asked(
+                id=given,
+                name=str(item.get("name")),
+                args=item.get("arguments") or "{}",
+                origin=origin,
+                ordinal=seen[given],
+            )
+            item["call_id"] = self._own_id(asked)
+            self._used.add(item["call_id"])
+            self._asked[item["call_id"]] = asked
+
+    def _own_id(self, asked: Asked) -> str:
+        own = asked.id or f"call-{asked.origin}-{asked.ordinal}"
+        while own in self._used:
+            own = f"{own}-{asked.origin}-{asked.ordinal}"
+        return own
+
+    def asked_by(self, item: ToolApprovalItem) -> Asked | None:
+        """Return the call that the SDK waits for, if it came from a recorded reply."""
+        return self._asked.get(str(item.call_id))
+
+    async def offer(self, call_id: str, name: str) -> bool:
+        """Tell whether a person has to decide a call before it may run."""
+        asked = self._find(call_id, name)
+        messages = self._messages.get(asked.origin)
+        return await in_worker(self.turn.offer, asked, messages=messages)
+
+    async def perform(self, call_id: str, name: str) -> str:
+        """Run a call that is free or decided, and return what the model is told."""
+        asked = self._find(call_id, name)
+        messages = self._messages.get(asked.origin)
+        (message,) = await in_worker(self.turn.perform, asked, messages=messages)
+        return str(message["content"])
+
+    def _find(self, call_id: str, name: str) -> Asked:
+        asked = self._asked.get(call_id)
+        if asked is None or asked.name != name:
+            self.turn.stop(
+                RunDiverged(
+                    f"`{name}` was to run for a call that came from no reply on record; "
+                    "nothing ran. An agent used as a tool must not bring a run_config "
+                    "with a model of its own."
+                )
+            )
+        return asked
+
+
+def performance() -> Performance | None:
+    """Return the run that this code belongs to."""
+    return _current.get()
+
+
+def own_performance(name: str) -> Performance:
+    """Return the run that a tool was called in.
+
+    Raises:
+        NotInTurn: The agent was run by something else than a turn.
+    """
+    found = _current.get()
+    if found is None:
+        raise NotInTurn(
+            f"`{name}` belongs to turns, and none is running here. Start one with "
+            "start_turn(...) in place of the SDK's own Runner."
+        )
+    return found
+
+
+@contextmanager
+def performing(run: Performance) -> Iterator[None]:
+    """Let the models and tools of the SDK find this run."""
+    token = _current.set(run)
+    try:
+        yield
+    finally:
+        _current.reset(token)
