@@ -17,7 +17,7 @@ ID_LENGTH = 64
 _BY_BYTE = {"postgresql": "C", "mysql": "utf8mb4_bin"}
 
 if TYPE_CHECKING:
-    CharField = models.CharField[str, str]
+    CharField = models.CharField[Any, Any]
 else:
     CharField = models.CharField
 
@@ -27,6 +27,12 @@ class KeyField(CharField):
 
     MariaDB would take `A` for `a`, and PostgreSQL sort by the rules of a language.
     """
+
+    if TYPE_CHECKING:
+        # What django-stubs reads: text, or None where the column takes it.
+        _pyi_private_set_type: Any
+        _pyi_private_get_type: Any
+        _pyi_lookup_exact_type: Any
 
     def db_parameters(self, connection: BaseDatabaseWrapper) -> Any:
         found = super().db_parameters(connection)

@@ -121,7 +121,7 @@ def _copy(
     connection = connections[alias]
     quote = connection.ops.quote_name
     meta = model._meta  # noqa: SLF001  Django's way to ask
-    fields = [one for one in meta.concrete_fields if not one.primary_key]
+    fields: list[Any] = [one for one in meta.concrete_fields if not one.primary_key]
     table = quote(meta.db_table)
     columns = ", ".join(quote(one.column) for one in fields)
     chosen = ", ".join("%s" if one.name in new else quote(one.column) for one in fields)

@@ -217,7 +217,11 @@ class DjangoCheckpointSaver(BaseCheckpointSaver[str]):
     ) -> AsyncIterator[CheckpointTuple]:
         """Do as `list`, on the connection of whoever waits."""
         pages = self._pages(config, filter, before, limit)
-        while (page := await sync_to_async(next)(pages, None)) is not None:
+
+        def turned() -> Sequence[CheckpointTuple] | None:
+            return next(pages, None)
+
+        while (page := await sync_to_async(turned)()) is not None:
             for found in page:
                 yield found
 

@@ -132,6 +132,7 @@ def as_rows(
     told: dict[str, Any] = dict(get_serializable_checkpoint_metadata(config, metadata))
     rest = {key: part for key, part in checkpoint.items() if key not in _ELSEWHERE}
     run_id = told.get("run_id")
+    kind, body = serde.dumps_typed([rest, inline, told])
     row = NewCheckpoint(
         *keys,
         checked_id(checkpoint["id"], "checkpoint id"),
@@ -145,7 +146,8 @@ def as_rows(
         _goes_on(held),
         "counters_since_delta_snapshot" in told
         or any(isinstance(value, _DeltaSnapshot) for value in held.values()),
-        *serde.dumps_typed([rest, inline, told]),
+        kind,
+        body,
         timezone.now(),
     )
     values = [

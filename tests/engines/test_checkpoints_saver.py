@@ -1,0 +1,242 @@
+"""What the saver refuses and promises beyond LangGraph's own suite."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from collections.abc import Iterator
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.apps import apps
+from django.db import router
+from pydantic import BaseModel
+
+from hitl_approvals.checkpoints import (
+    CheckpointTooNew,
+    TypeNotAllowed,
+    close_idle_connections,
+)
+from hitl_approvals.checkpoints.models import ChannelValue, Checkpoint, PendingWrite
+from hitl_approvals.exceptions import HitlConfigurationError, RunDiverged
+from tests.workspace import ROOT
+
+pytestmark = [pytest.mark.engines, pytest.mark.django_db(transaction=True)]
+
+
+class Refund(BaseModel):
+    amount: int
+
+
+@dataclasses.dataclass
+class Order:
+    number: str
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_open() -> Iterator[None]:
+    yield
+    close_idle_connections()
+
+
+def saver(**options: Any) -> Any:
+    from hitl_approvals.checkpoints import DjangoCheckpointSaver
+
+    return DjangoCheckpointSaver(**options)
+
+
+def config(thread: str = "t", **more: str) -> Any:
+    return {"configurable": {"thread_id": thread, "checkpoint_ns": "", **more}}
+
+
+def put(made: Any, value: Any, **changes: Any) -> Any:
+    from langgraph.checkpoint.base import empty_checkpoint
+
+    checkpoint = {
+        **empty_checkpoint(),
+        "channel_values": {"state": value},
+        "channel_versions": {"state": made.get_next_version(None, None)},
+        **changes,
+    }
+    versions = checkpoint["channel_versions"]
+    return made.put(config(), checkpoint, {"source": "loop", "step": 0}, versions)
+
+
+def got(made: Any) -> Any:
+    return made.get_tuple(config()).checkpoint["channel_values"]["state"]
+
+
+@pytest.mark.parametrize("value", [Refund(amount=1), Order("A1"), Colour.RED])
+def test_a_type_of_ours_is_refused_before_anything_is_stored(value: Any) -> None:
+    name = type(value).__name__
+    for nested in (value, [value], {"deep": [{"in": value}]}):
+        with pytest.raises(TypeNotAllowed, match=rf"`.*\.{name}` may not be stored"):
+            put(saver(), nested)
+        with pytest.raises(TypeNotAllowed, match=rf"allow=\[{name}\]"):
+            saver().put_writes(config(checkpoint_id="1"), [("state", nested)], "task")
+    assert Checkpoint.objects.count() == 0
+    assert ChannelValue.objects.count() == 0
+    assert PendingWrite.objects.count() == 0
+    assert issubclass(TypeNotAllowed, RunDiverged)
+
+
+@pytest.mark.parametrize("value", [Refund(amount=1), Order("A1"), Colour.RED])
+def test_a_type_that_is_named_is_stored_and_comes_back(value: Any) -> None:
+    made = saver(allow=[type(value)])
+    put(made, {"deep": [value]})
+
+    assert got(made) == {"deep": [value]}
+    with pytest.raises(TypeNotAllowed, match="may not be read from"):
+        got(saver())
+    named = (type(value).__module__, type(value).__name__)
+    assert got(saver(allow=[named])) == {"deep": [value]}
+    assert got(saver().with_allowlist([named])) == {"deep": [value]}
+
+
+def test_langgraphs_and_pythons_own_types_need_no_name() -> None:
+    from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+    from langgraph.types import Interrupt, Send
+
+    value = [
+        HumanMessage("hello", id="1"),
+        AIMessage("", id="2", tool_calls=[{"name": "pay", "args": {}, "id": "c"}]),
+        ToolMessage("paid", tool_call_id="c", id="3"),
+        Send("node", {"a": 1}),
+        Interrupt(value={"pay": 1}, id="i"),
+        [Decimal("1.50"), UUID(int=1), {1, 2}, b"\x00\xff", "\x00 ü", 2**60, None],
+    ]
+    made = saver()
+    put(made, value)
+
+    assert got(made) == value
+
+
+@pytest.mark.parametrize("strict", ["true", "false"])
+def test_the_environment_changes_nothing(strict: str) -> None:
+    program = (
+        "import django; django.setup()\n"
+        "from hitl_approvals.checkpoints import StrictSerializer, TypeNotAllowed\n"
+        "from tests.engines.test_checkpoints_saver import Order\n"
+        "try:\n"
+        "    StrictSerializer().dumps_typed(Order('A1'))\n"
+        "except TypeNotAllowed:\n"
+        "    print('refused')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env={
+            "DJANGO_SETTINGS_MODULE": "tests.settings.sqlite",
+            "LANGGRAPH_STRICT_MSGPACK": strict,
+        },
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.stdout == "refused\n", done.stderr
+
+
+def test_what_a_newer_langgraph_wrote_is_refused_with_what_to_do() -> None:
+    made = saver()
+    put(made, 1)
+    Checkpoint.objects.update(format=99)
+
+    for ask in (lambda: made.get_tuple(config()), lambda: list(made.list(None))):
+        with pytest.raises(CheckpointTooNew, match=r"format 99; .* Run the newer"):
+            ask()
+
+
+def test_the_format_is_stored() -> None:
+    put(saver(), 1, v=4)
+
+    assert Checkpoint.objects.get().format == 4
+
+
+def test_an_id_that_does_not_fit_is_refused() -> None:
+    made = saver()
+    with pytest.raises(ValueError, match="a task id has at most 64"):
+        made.put_writes(config(checkpoint_id="1"), [("a", 1)], "x" * 65)
+    with pytest.raises(ValueError, match="a checkpoint id has at most 64"):
+        put(made, 1, id="x" * 65)
+
+
+def test_it_uses_the_database_of_the_models_or_the_one_that_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert saver().using == "default"
+    assert saver(using="other").using == "other"
+    with monkeypatch.context() as patched:
+        patched.setattr(router, "db_for_write", lambda model: f"of {model.__name__}")
+        assert saver().using == "of Checkpoint"
+
+
+def test_without_the_app_it_says_what_to_add(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apps, "is_installed", lambda name: False)
+    with pytest.raises(HitlConfigurationError, match="to INSTALLED_APPS and migrate"):
+        saver()
+
+
+def test_a_serializer_of_the_sites_own_says_what_it_allows_itself() -> None:
+    from hitl_approvals.checkpoints import StrictSerializer
+
+    own = StrictSerializer(allow=[Order])
+    made = saver(serde=own)
+    put(made, [Order("A1")])
+    assert got(made) == [Order("A1")]
+    with pytest.raises(HitlConfigurationError, match="`allow`"):
+        saver(serde=own, allow=[Order])
+
+
+def test_listing_goes_on_over_pages_and_stops_where_it_should(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from hitl_approvals.checkpoints import saver as module
+
+    monkeypatch.setattr(module, "PAGE", 3)
+    made = saver()
+    ids = []
+    for number in range(8):
+        stored = put(made, [number])
+        ids.append(stored["configurable"]["checkpoint_id"])
+        made.put_writes(stored, [("a", number)], str(uuid4()))
+    made.copy_thread("t", "u")
+
+    def listed(*arguments: Any, **options: Any) -> Any:
+        found = [*made.list(*arguments, **options)]
+        return [one.checkpoint["channel_values"]["state"][0] for one in found]
+
+    assert listed(config()) == [7, 6, 5, 4, 3, 2, 1, 0]
+    assert listed(config(), limit=4) == [7, 6, 5, 4]
+    assert listed(config(), limit=0) == []
+    assert listed(config(), before=config(checkpoint_id=ids[2])) == [1, 0]
+    assert listed(config(), filter={"step": 0}, limit=5) == [7, 6, 5, 4, 3]
+    assert listed(config(), filter={"step": 1}) == []
+    assert listed(None) == [one for one in range(7, -1, -1) for _ in "tu"]
+    assert listed(config(checkpoint_id=ids[3])) == [3]
+
+
+def test_pruning_refuses_what_it_does_not_know() -> None:
+    made = saver()
+    with pytest.raises(TypeError, match="not a str"):
+        made.prune("t")
+    with pytest.raises(ValueError, match="no strategy 'some'"):
+        made.prune(["t"], strategy="some")
+
+
+def test_one_step_takes_few_statements(django_assert_num_queries: Any) -> None:
+    made = saver()
+    stored = put(made, [1])
+    made.put_writes(stored, [("a", 1), ("b", 2)], "task")
+
+    with django_assert_num_queries(3):
+        made.get_tuple(config())
+    with django_assert_num_queries(1):
+        made.put_writes(stored, [("a", 1), ("b", 2)], "other")
