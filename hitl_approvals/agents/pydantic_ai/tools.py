@@ -1,0 +1,100 @@
+"""Our tools as Pydantic AI's: their bodies are the gate, whatever leads to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pydantic_ai
+from pydantic_ai import ApprovalRequired, RunContext
+from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.tools import ToolDefinition
+from pydantic_core import from_json
+
+from hitl_approvals import results
+from hitl_approvals.agents.framework import FrameworkTurn, in_worker
+from hitl_approvals.agents.pydantic_ai import GATED, MARK, UNGATED
+from hitl_approvals.agents.pydantic_ai.visit import visiting
+from hitl_approvals.exceptions import NotInTurn, RunDiverged
+from hitl_approvals.registry import Tool
+
+NEVER = 10.0 * 365 * 24 * 3600
+"""Seconds after which Pydantic AI may give a call up: the gate has a time of its own,
+and a call that is told to have timed out would still run and be recorded."""
+OF_THE_FRAMEWORK = ("tool-search", "capability-load")
+"""Kinds of tools by which a model only finds other tools."""
+
+
+def gated(tool: Tool[Any, Any]) -> pydantic_ai.Tool[Any]:
+    """Return a tool for `Agent(tools=...)` whose body goes through the gate of a turn."""
+
+    async def body(context: RunContext[Any], /, **_given: Any) -> str:
+        # What is given may be edited already: the gate wants the model's own arguments
+        # and knows the edit from its row.
+        visit = visiting.get()
+        if visit is None:
+            raise NotInTurn(
+                f"`{tool.name}` belongs to an agent of this package, and no turn is "
+                "running here. Start one with `start_turn`."
+            )
+        asked = visit.entered(context, tool)
+        message, why = await in_worker(visit.answer, asked, list(context.messages))
+        if message is None:
+            raise ApprovalRequired(metadata=why)
+        content: str = message["content"]
+        if message["status"] == results.ERROR:
+            raise ToolFailed(content)
+        return content
+
+    made = pydantic_ai.Tool.from_schema(
+        body,
+        name=tool.name,
+        description=tool.description,
+        json_schema=tool.signature.args_schema,
+        takes_ctx=True,
+    )
+    made.function_schema.validator = _Unchecked()
+    made.timeout = NEVER
+    made.metadata = {MARK: GATED}
+    return made
+
+
+def require_known(tools: Iterable[ToolDefinition], turn: FrameworkTurn) -> None:
+    """Refuse an agent with tools that no gate stands before, unless the site wants so.
+
+    Raises:
+        RunDiverged: It has one; the text names it.
+    """
+    foreign = [
+        one.name
+        for one in tools
+        if (one.metadata or {}).get(MARK) not in (GATED, UNGATED)
+        and one.kind != "output"
+        and one.tool_kind not in OF_THE_FRAMEWORK
+    ]
+    if foreign:
+        names = ", ".join(f"`{name}`" for name in foreign)
+        turn.stop(
+            RunDiverged(
+                f"No gate stands before {names}, so the agent is not run. Make it a tool "
+                "with `@tool` and name it in `tools=` of the agent, or say that nobody has "
+                "to be asked: `ungated(...)` of `hitl_approvals.agents.pydantic_ai`."
+            )
+        )
+
+
+class _Unchecked:
+    """Lets any arguments through: what does not fit, the gate tells the model.
+
+    Without it a text that is no JSON would cost the tool one of its retries, and JSON
+    that is no object would end the run.
+    """
+
+    def validate_json(self, given: str | bytes, **_options: Any) -> dict[str, Any]:
+        try:
+            return self.validate_python(from_json(given or "{}"))
+        except ValueError:
+            return {}
+
+    def validate_python(self, given: Any, **_options: Any) -> dict[str, Any]:
+        return dict(given) if isinstance(given, dict) else {}
