@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
-from hitl_approvals import permissions
 from hitl_approvals.admin import client_page, paging, tokens
-from hitl_approvals.admin.base import DeskAdmin, outside_transactions, person
+from hitl_approvals.admin.administered import AdministeredAdmin
 from hitl_approvals.admin.doors import guarded
 from hitl_approvals.admin.widgets import zone_name
 from hitl_approvals.models import AgentClient
@@ -25,7 +25,7 @@ ACTIVE, REVOKED, ALL = "active", "revoked", "all"
 
 
 @admin.register(AgentClient)
-class AgentClientAdmin(DeskAdmin):
+class AgentClientAdmin(AdministeredAdmin):
     """A list of clients, a page a client, and the pages where a token is made or ends."""
 
     def get_urls(self) -> list[URLPattern]:
@@ -49,35 +49,15 @@ class AgentClientAdmin(DeskAdmin):
         adding = guarded(self, tokens.add_page(self), to_list)
         return [*own, path("add/", adding, name=f"{name}_add"), *super().get_urls()]
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return permissions.may_administer(person(request))
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return self.has_view_permission(request)
-
     def has_add_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_view_permission(request)
 
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> AgentClient | None:
-        # Also asked by Django's page of what was changed.
-        try:
-            return tokens.find(request, object_id)
-        except Http404:
-            return None
-
-    @outside_transactions
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    def show_list(
+        self, request: HttpRequest, extra_context: Mapping[str, Any]
     ) -> HttpResponse:
-        if request.method not in ("GET", "HEAD"):
-            return HttpResponseNotAllowed(["GET", "HEAD"])
-        if not self.has_view_permission(request):
-            return self.forbidden(request, permissions.why_not_administer())
         view = request.GET.get("view", ACTIVE)
         view = view if view in (REVOKED, ALL) else ACTIVE
         text = request.GET.get("q", "").strip()[:100]
@@ -95,42 +75,23 @@ class AgentClientAdmin(DeskAdmin):
         query = {"view": view, "q": text}
         context = {
             "title": _titles()[view],
-            "tabs": [
-                {
-                    "label": label,
-                    "url": f"?{urlencode({'view': name})}",
-                    "current": name == view,
-                    "count": paging.counted(
-                        paging.count(_view(AgentClient.objects.all(), name))
-                    ),
-                }
-                for name, label in _tabs().items()
-            ],
+            "tabs": paging.tabs(
+                _tabs(),
+                view,
+                lambda name: f"?{urlencode({'view': name})}",
+                lambda name: _view(AgentClient.objects.all(), name),
+            ),
             "view": view,
             "q": text,
             "rows": client_page.list_rows(self, page.rows, timezone.now()),
             "add_url": self.link("add"),
-            "next_query": f"?{urlencode({**query, 'after': page.after})}"
-            if page.after
-            else "",
-            "previous_query": f"?{urlencode({**query, 'before': page.before})}"
-            if page.before
-            else "",
             "zone": zone_name(),
-            **(extra_context or {}),
+            **page.neighbors(lambda **place: f"?{urlencode({**query, **place})}"),
+            **extra_context,
         }
         return self.page(request, "clients.html", context)
 
-    @outside_transactions
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        if request.method not in ("GET", "HEAD"):
-            return HttpResponseNotAllowed(["GET", "HEAD"])
+    def show_row(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return tokens.show_client(self, request, object_id)
 
 

@@ -10,15 +10,15 @@ from uuid import UUID
 
 from django.contrib import admin
 from django.db.models import Q, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
-from hitl_approvals import permissions
 from hitl_approvals.admin import delivery_page, paging, sending, status_line
-from hitl_approvals.admin.base import DeskAdmin, outside_transactions, person
+from hitl_approvals.admin.administered import AdministeredAdmin
+from hitl_approvals.admin.base import outside_transactions
 from hitl_approvals.admin.doors import guarded
 from hitl_approvals.admin.paging import Part
 from hitl_approvals.admin.widgets import zone_name
@@ -72,7 +72,7 @@ class Filters:
 
 
 @admin.register(Delivery)
-class DeliveryAdmin(DeskAdmin):
+class DeliveryAdmin(AdministeredAdmin):
     """A list of deliveries, a page a delivery, and buttons that ask a service."""
 
     def get_urls(self) -> list[URLPattern]:
@@ -106,29 +106,9 @@ class DeliveryAdmin(DeskAdmin):
         ]
         return [*own, *super().get_urls()]
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return permissions.may_administer(person(request))
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return self.has_view_permission(request)
-
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> Delivery | None:
-        # Asked by Django's page of what was changed.
-        try:
-            return sending.find(request, object_id)
-        except Http404:
-            return None
-
-    @outside_transactions
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    def show_list(
+        self, request: HttpRequest, extra_context: Mapping[str, Any]
     ) -> HttpResponse:
-        if request.method not in ("GET", "HEAD"):
-            return HttpResponseNotAllowed(["GET", "HEAD"])
-        if not self.has_view_permission(request):
-            return self.forbidden(request, permissions.why_not_administer())
         filters = Filters.read(request.GET)
         page = paging.page_of(
             _parts(_matching(Delivery.objects.all(), filters), filters.view),
@@ -138,41 +118,26 @@ class DeliveryAdmin(DeskAdmin):
         )
         context = {
             "title": _titles()[filters.view],
-            "tabs": [
-                {
-                    "label": label,
-                    "url": Filters(view=name).query(),
-                    "current": name == filters.view,
-                    "count": paging.counted(
-                        paging.count(_view(Delivery.objects.all(), name))
-                    ),
-                }
-                for name, label in _tabs().items()
-            ],
+            "tabs": paging.tabs(
+                _tabs(),
+                filters.view,
+                lambda name: Filters(view=name).query(),
+                lambda name: _view(Delivery.objects.all(), name),
+            ),
             "filters": filters,
             "narrowed": bool(filters.channel or filters.event or filters.q),
             "channels": _channels(filters.channel),
             "events": list(WebhookEvent),
             "rows": delivery_page.list_rows(self, page.rows, timezone.now()),
             "many_url": self.link("many") if page.rows else "",
-            "next_query": filters.query(after=page.after) if page.after else "",
-            "previous_query": filters.query(before=page.before) if page.before else "",
             "status": status_line.for_desk(self, request),
             "zone": zone_name(),
-            **(extra_context or {}),
+            **page.neighbors(filters.query),
+            **extra_context,
         }
         return self.page(request, "deliveries.html", context)
 
-    @outside_transactions
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        if request.method not in ("GET", "HEAD"):
-            return HttpResponseNotAllowed(["GET", "HEAD"])
+    def show_row(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return sending.show_delivery(self, request, sending.find(request, object_id))
 
     def _body(self, request: HttpRequest, delivery_id: UUID) -> HttpResponse:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -31,6 +31,24 @@ def counted(number: int) -> str:
     """Return a bounded count as text."""
     shown = number_format(min(number, CAP), force_grouping=True)
     return f"{shown}+" if number > CAP else shown
+
+
+def tabs(
+    labels: Mapping[str, str],
+    current: str,
+    address: Callable[[str], str],
+    rows: Callable[[str], QuerySet[Any]],
+) -> list[dict[str, Any]]:
+    """Return the views of a list as tabs, each with its bounded count."""
+    return [
+        {
+            "label": label,
+            "url": address(name),
+            "current": name == current,
+            "count": counted(count(rows(name))),
+        }
+        for name, label in labels.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +117,13 @@ class Page(Generic[M]):
     rows: list[M]
     after: str = ""
     before: str = ""
+
+    def neighbors(self, address: Callable[..., str]) -> dict[str, str]:
+        """Return the addresses of the pages beside this one, as the templates ask."""
+        return {
+            "next_query": address(after=self.after) if self.after else "",
+            "previous_query": address(before=self.before) if self.before else "",
+        }
 
 
 def page_of(

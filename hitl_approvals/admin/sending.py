@@ -8,7 +8,6 @@ from urllib.parse import parse_qsl, urlencode
 from uuid import UUID
 
 from django.contrib import messages
-from django.core.exceptions import ValidationError
 from django.http import (
     Http404,
     HttpRequest,
@@ -21,7 +20,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from hitl_approvals import permissions, services
-from hitl_approvals.admin import delivery_page, downloads, paging, parsing
+from hitl_approvals.admin import administered, delivery_page, downloads, paging, parsing
 from hitl_approvals.admin.base import DeskAdmin, View, person
 from hitl_approvals.admin.text import plain
 from hitl_approvals.enums import DeliveryStatus
@@ -81,13 +80,7 @@ def find(request: HttpRequest, delivery_id: Any) -> Delivery:
     Raises:
         Http404: There is none, or this person may not see it.
     """
-    try:
-        found = Delivery.objects.filter(pk=delivery_id).first()
-    except (ValidationError, ValueError):
-        found = None
-    if found is None or not permissions.may_administer(person(request)):
-        raise Http404
-    return found
+    return administered.find(Delivery.objects.all(), request, delivery_id)
 
 
 def posted(desk: DeskAdmin, verb: Verb) -> View:

@@ -12,7 +12,6 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -20,7 +19,7 @@ from django.utils.translation import pgettext
 from django.views.decorators.debug import sensitive_variables
 
 from hitl_approvals import permissions, services
-from hitl_approvals.admin import client_page
+from hitl_approvals.admin import administered, client_page
 from hitl_approvals.admin.base import DeskAdmin, View, person
 from hitl_approvals.admin.client_forms import ClientForm
 from hitl_approvals.admin.text import plain, show
@@ -79,13 +78,7 @@ def find(request: HttpRequest, client_id: Any) -> AgentClient:
     Raises:
         Http404: There is none, or this person may not see it.
     """
-    try:
-        found = AgentClient.objects.filter(pk=client_id).first()
-    except (ValidationError, ValueError):
-        found = None
-    if found is None or not permissions.may_administer(person(request)):
-        raise Http404
-    return found
+    return administered.find(AgentClient.objects.all(), request, client_id)
 
 
 def add_page(desk: DeskAdmin) -> View:

@@ -84,25 +84,17 @@ class AgentTurnAdmin(DeskAdmin):
         query = {"view": view, "q": text}
         context = {
             "title": _titles()[view],
-            "tabs": [
-                {
-                    "label": label,
-                    "url": f"?{urlencode({'view': name})}",
-                    "current": name == view,
-                    "count": paging.counted(paging.count(_view(visible, name))),
-                }
-                for name, label in _tabs().items()
-            ],
+            "tabs": paging.tabs(
+                _tabs(),
+                view,
+                lambda name: f"?{urlencode({'view': name})}",
+                lambda name: _view(visible, name),
+            ),
             "view": view,
             "q": text,
             "rows": turn_page.list_rows(self, page.rows, timezone.now()),
-            "next_query": f"?{urlencode({**query, 'after': page.after})}"
-            if page.after
-            else "",
-            "previous_query": f"?{urlencode({**query, 'before': page.before})}"
-            if page.before
-            else "",
             "zone": zone_name(),
+            **page.neighbors(lambda **place: f"?{urlencode({**query, **place})}"),
             **(extra_context or {}),
         }
         return self.page(request, "turns.html", context)

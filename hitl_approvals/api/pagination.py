@@ -29,8 +29,8 @@ PAGE_SIZE = 50
 MAX_PAGE_SIZE = 200
 KEPT = "hitl_kept"
 """Annotation of rows of which only some are meant, by a condition that has no index."""
-CHUNK = 1000
-MOST_CHUNKS = 5
+CHUNK = 500
+MOST_CHUNKS = 3
 """Rows that are looked at for one page, in steps, where a condition has no index."""
 _MAX_CURSOR = 200
 

@@ -27,6 +27,7 @@ from hitl_approvals.models import AgentClient
 from tests.support import remote
 from tests.support.serving import Reply, Site, get, on_an_event_loop
 
+CROWDS = 3
 WAITERS = 500
 CLIENTS = 10
 WAIT = 30
@@ -183,17 +184,27 @@ def measure_waiters(
 
 
 def _gather(site: Site, asked: Sequence[tuple[str, str]]) -> Crowd:
-    crowd = Crowd(site, asked)
-    crowd.start()
-    assert crowd.all_sent.wait(60)
+    """Return a crowd of which everyone waits; on a busy machine not the first one."""
+    for _attempt in range(CROWDS):
+        crowd = Crowd(site, asked)
+        crowd.start()
+        assert crowd.all_sent.wait(60)
+        if _calms_down(site):
+            return crowd
+        crowd.join(4 * WAIT)
+    raise AssertionError(f"The server did not come to rest with {len(asked)} waiting.")
+
+
+def _calms_down(site: Site) -> bool:
     calm, until = 0, time.monotonic() + WAIT - 4
     while calm < CALM:
-        assert time.monotonic() < until, "not all wait"
+        if time.monotonic() > until:
+            return False
         before = _processor_seconds(site)
         time.sleep(0.1)
         rests = _processor_seconds(site) - before <= 0.02
         calm = calm + 1 if rests and other_connections() == 1 else 0
-    return crowd
+    return True
 
 
 def _processor_seconds(site: Site) -> float:

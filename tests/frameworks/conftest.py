@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+
 import pytest
 
 from hitl_approvals.registry import AgentDefinition, registry
