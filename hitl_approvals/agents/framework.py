@@ -99,6 +99,10 @@ class FrameworkTurn(Turn):
             self._ordinals[REPLY] = before
             raise
 
+    def line_up(self, *asked: Asked) -> None:
+        """Say in which order people see these calls, whichever is offered first."""
+        self._gate.line_up(asked)
+
     def offer(
         self,
         asked: Asked,

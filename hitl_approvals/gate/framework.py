@@ -48,6 +48,11 @@ class FrameworkGate(Gate):
         super().__init__(run, definition)
         self._places: dict[str, int] = {}
 
+    def line_up(self, asked: Sequence[Asked]) -> None:
+        """Give calls their places, in this order, whichever is offered first."""
+        for one in asked:
+            self._placed(one)
+
     def offer(
         self,
         asked: Asked,
@@ -158,9 +163,12 @@ class FrameworkGate(Gate):
     def _read(self, raw: Any) -> Call:
         if not isinstance(raw, Asked):
             return super()._read(raw)
-        key = call_key(self.run, raw.origin, raw.id or raw.name, raw.ordinal)
-        place = self._places.setdefault(key, len(self._places) + 1)
+        key, place = self._placed(raw)
         return self._call(raw.id, raw.name, raw.args, key=key, place=place)
+
+    def _placed(self, asked: Asked) -> tuple[str, int]:
+        key = call_key(self.run, asked.origin, asked.id or asked.name, asked.ordinal)
+        return key, self._places.setdefault(key, len(self._places) + 1)
 
 
 def _is_undecided(call: Call) -> bool:
