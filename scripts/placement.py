@@ -53,6 +53,7 @@ ON_POSTGRESQL = (
     # Races, lost answers and servers that many wait for: with more than one writer at a time.
     "tests/api/test_wait_asgi.py",
     "tests/concurrency/test_doors.py",
+    "tests/executor/test_agent_contract.py",
     "tests/executor/test_doors.py",
     "tests/properties/test_machine.py",
     "tests/replay",

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from celery import Celery
+from django.core.checks import Info
 from django.core.management import call_command
 from django.db import OperationalError, connections
 from pytest_django.fixtures import Settings
@@ -179,6 +180,18 @@ def test_findings_of_the_system_checks_are_lines(
         ("E005", Level.FAIL),
     ]
     assert "Known keys" in lines[0].advice
+
+
+def test_a_hint_of_the_system_checks_is_told_and_nothing_to_worry_about(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hint = Info("not here", hint="elsewhere?", id="hitl_approvals.I001")
+    monkeypatch.setattr("hitl_approvals.checks.run", lambda databases: [hint])
+
+    (line,) = configuration.system_checks()
+
+    assert (line.name, line.level, line.text) == ("I001", Level.OK, "not here")
+    assert line.advice == "elsewhere?"
 
 
 def test_a_database_that_is_away_is_a_failure_and_the_rest_is_still_told(

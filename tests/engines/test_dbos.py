@@ -1,0 +1,114 @@
+"""The DBOS forwarder, on a real application and PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from hitl_approvals import Reject, Respond
+from hitl_approvals.agents.forwarder import workflow_id
+from hitl_approvals.engines import DBOSWorkflow
+from hitl_approvals.registry import AgentDefinition, registry
+from tests.engines.dbos_support import Database, DBOSHarness
+from tests.engines.forwarding import (
+    AGAIN,
+    AGENT,
+    PAY,
+    QUESTION,
+    EngineContract,
+    begin,
+    pursue,
+    statuses,
+)
+from tests.support import agents, turns
+
+pytestmark = [pytest.mark.engines, pytest.mark.django_db(transaction=True)]
+
+WORKFLOWS = {
+    AGENT: "scripted",
+    "in_async": "scripted_async",
+    "not_json": "not_json",
+}
+
+
+@pytest.fixture(scope="module")
+def dbos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DBOSHarness]:
+    with Database("dbos") as database:
+        harness = DBOSHarness(tmp_path_factory.mktemp("dbos"), database)
+        yield harness
+        harness.close()
+
+
+@pytest.fixture
+def engine(dbos: DBOSHarness, monkeypatch: pytest.MonkeyPatch) -> DBOSHarness:
+    """The application of this module, and agents whose workflows it performs."""
+    tools = {one.name: one for one in agents.TOOLS}
+    for name, workflow in WORKFLOWS.items():
+        address = DBOSWorkflow(
+            database=dbos.url, workflow=workflow, queue="hitl-tests", patience=2
+        )
+        definition = AgentDefinition(
+            name=name, target=lambda it=address: it, kind="dbos", tools=tools
+        )
+        monkeypatch.setitem(registry.agents, name, definition)
+    dbos.model_calls.clear()
+    return dbos
+
+
+class TestDBOS(EngineContract):
+    """What holds for every engine."""
+
+
+def test_what_does_not_fit_has_no_effect_on_the_workflow(engine: DBOSHarness) -> None:
+    turn = begin([PAY])
+    workflow = workflow_id(turn)
+    answer = {"round": 1, "key": "x", "results": {"c2": {}}}
+
+    engine.deliver(workflow, answer)
+    engine.deliver(workflow, {**answer, "key": "y", "results": None})
+
+    turns.decide(turns.only(turn), Reject("no"))
+    pursue(turn)
+    assert turn.status == "completed"
+    assert statuses(turn) == ["rejected"]
+
+
+def test_an_async_workflow_waits_in_the_same_way(engine: DBOSHarness) -> None:
+    turn = turns.begin([PAY, AGAIN | {"id": "c2"}], QUESTION, agent="in_async")
+    first, second = turns.rows(turn)
+    turns.decide(first, Reject("no"))
+    turns.decide(second)
+    pursue(turn)
+    turns.decide(turns.waiting(turn)[0], Respond("savings"))
+    pursue(turn)
+
+    assert turn.status == "completed"
+    assert [one["decision"] for one in turn.output[0]] == ["reject", "approve"]
+    assert turn.output[1]["value"] == "savings"
+
+
+def test_a_result_that_is_not_json_fails_the_turn(engine: DBOSHarness) -> None:
+    turn = turns.begin([], agent="not_json")
+    pursue(turn)
+
+    assert turn.status == "failed"
+    assert "its result cannot be kept" in turn.error
+
+
+def test_a_database_without_dbos_is_waited_for(
+    engine: DBOSHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = DBOSWorkflow(
+        database=engine.url.replace(engine.database.name, "postgres"),
+        workflow="scripted",
+        queue="hitl-tests",
+    )
+    definition = AgentDefinition(name="empty", target=lambda: address, kind="dbos")
+    monkeypatch.setitem(registry.agents, "empty", definition)
+
+    turn = turns.begin([PAY], agent="empty")
+
+    assert (turn.status, turn.attempts) == ("ready", 0)
+    assert "does not answer" in turn.last_error
+    assert "postgresql://" not in turn.last_error
