@@ -1,12 +1,11 @@
 """A DBOS application that the tests start and kill: `dbos_app.py <url> <log>`.
 
-Imports no Django but for the contract's model.
+Imports no Django.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 from dbos import DBOS
 
 from hitl_approvals.engines.dbos import Approvals
+from tests.engines import contract_model
 
 QUEUE = "hitl-tests"
 
@@ -71,10 +71,7 @@ def not_json(script: list[Any]) -> Any:
 @DBOS.step()
 def play_script(given: Any, number: int, told: list[Any]) -> Any:
     """Play the contract's model."""
-    from hitl_approvals.testing.agent_contract_world import VARIABLE, Script
-
-    os.environ[VARIABLE] = given["file"]
-    return Script(given["script"]).play(number, [(one[0], one[1]) for one in told])
+    return contract_model.play(given, number, told)
 
 
 @DBOS.workflow(name="contract")
