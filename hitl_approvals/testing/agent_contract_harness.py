@@ -83,6 +83,12 @@ class AgentContractHarness:
 
     # Turns
 
+    def set_up(self, folder: Path) -> None:
+        """Begin a test whose effects are counted in this folder."""
+        self.name = f"contract-{uuid4().hex[:8]}"
+        self.folder = folder
+        self.script = world.Script([])
+
     @pytest.fixture(autouse=True)
     def _contract(
         self,
@@ -90,9 +96,7 @@ class AgentContractHarness:
         monkeypatch: pytest.MonkeyPatch,
         settings: Any,
     ) -> Iterator[None]:
-        self.name = f"contract-{uuid4().hex[:8]}"
-        self.folder = tmp_path
-        self.script = world.Script([])
+        self.set_up(tmp_path)
         monkeypatch.setenv(world.VARIABLE, str(tmp_path / "world"))
         given = getattr(settings, "HITL_APPROVALS", None) or {}
         settings.HITL_APPROVALS = {**given, "DISPATCHER": "worker"}
@@ -203,8 +207,9 @@ class AgentContractHarness:
 
     def only(self, turn: AgentTurn) -> PendingInterrupt:
         """Return the one interrupt of a turn."""
-        (row,) = self.rows(turn)
-        return row
+        rows = self.rows(turn)
+        assert len(rows) == 1, (len(rows), turn.status, turn.last_error)
+        return rows[0]
 
     def waiting(self, turn: AgentTurn) -> list[PendingInterrupt]:
         """Return what waits for a person."""

@@ -51,9 +51,7 @@ class ScriptedAgent(FrameworkAgent):
     ) -> Completed | Paused:
         while True:
             if messages[-1]["role"] != "assistant":
-                reply = await in_worker(
-                    turn.reply, self.definition.target, messages, result_type=None
-                )
+                reply = await self._reply(turn, messages)
                 messages.append({"role": "assistant", **reply})
             reply = messages[-1]
             if "question" in reply:
@@ -70,11 +68,19 @@ class ScriptedAgent(FrameworkAgent):
                 return Paused({"messages": messages})
             messages += told
 
+    async def _reply(self, turn: FrameworkTurn, messages: list[Any]) -> Any:
+        return await in_worker(
+            turn.reply, self.definition.target, messages, result_type=None
+        )
+
+    def _origin(self, messages: list[dict[str, Any]]) -> str:
+        return f"reply {sum(one['role'] == 'assistant' for one in messages)}"
+
     async def _call(
         self, turn: FrameworkTurn, calls: list[Any], messages: list[dict[str, Any]]
     ) -> list[dict[str, Any]] | None:
         """Return a message for each call; None if one of them waits for a person."""
-        origin = f"reply {sum(one['role'] == 'assistant' for one in messages)}"
+        origin = self._origin(messages)
         seen: Counter[str] = Counter()
         asked = []
         for one in calls:
