@@ -275,6 +275,98 @@ def _web_search() -> Any:
     return WebSearchTool()
 
 
+def _mcp_server(tools: list[Any]) -> Any:
+    from agents.mcp import MCPServerStdio
+
+    made = _with(tools)
+    made.mcp_servers = [MCPServerStdio({"command": "true"}, name="files")]
+    return made
+
+
+def _made_on_the_fly(tools: list[Any]) -> Any:
+    from agents import Handoff
+
+    async def over(context: Any, given: str) -> Any:
+        return _with(tools)
+
+    made = _with(tools)
+    made.handoffs = [
+        Handoff(
+            tool_name="over",
+            tool_description="",
+            input_json_schema={},
+            on_invoke_handoff=over,
+            agent_name="somebody",
+        )
+    ]
+    return made
+
+
+def _approved_as_a_whole(tools: list[Any]) -> Any:
+    return _with(tools, _with(tools).as_tool("helper", "Help.", needs_approval=True))
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        (_mcp_server, "`files` of agent `refunds` is no @tool"),
+        (_made_on_the_fly, "cannot be told beforehand"),
+        (_approved_as_a_whole, "`helper` of agent `refunds` has a needs_approval"),
+    ],
+)
+def test_an_agent_that_nobody_could_gate_is_refused(
+    target: Callable[..., Any], said: str, declare: Declare
+) -> None:
+    turn = begin(declare(target), [NOTE])
+
+    assert turn.status == "needs_attention"
+    assert said in turn.last_error
+    assert (the_world.effects, the_world.model_calls) == ([], [])
+
+
+def test_calls_of_a_reply_that_is_on_no_record_do_not_run(declare: Declare) -> None:
+    def own_model(tools: list[Any]) -> Any:
+        from agents import Agent, RunConfig
+        from agents.testing import ScriptedModel, assistant_message, function_call
+
+        pays = function_call("pay", {"order": "A1", "amount": "5"}, call_id="x")
+        notes = function_call("note", {"text": "hi"}, call_id="y")
+        unrecorded = RunConfig(model=ScriptedModel([[notes, pays]]))
+        helper = _with(tools).as_tool("helper", "Help.", run_config=unrecorded)
+        asks = [function_call("helper", {"input": "go"}, call_id="x")]
+        model = ScriptedModel([asks, [assistant_message("done")]])
+        return Agent(name="front", model=model, tools=[helper])
+
+    turn = started(declare(own_model), "please")
+
+    assert turn.status == "needs_attention"
+    assert "no reply on record" in turn.last_error
+    assert (the_world.effects, turns.rows(turn)) == ([], [])
+
+
+def test_a_hosted_tools_own_request_is_a_visible_stop(declare: Declare) -> None:
+    def hosted(tools: list[Any]) -> Any:
+        from agents import Agent, HostedMCPTool
+        from agents.testing import ScriptedModel
+        from openai.types.responses.response_output_item import McpApprovalRequest
+
+        request = McpApprovalRequest(
+            id="m1",
+            type="mcp_approval_request",
+            name="erase",
+            server_label="files",
+            arguments="{}",
+        )
+        config = {"type": "mcp", "server_label": "files", "server_url": "https://x"}
+        tool = _ungated(HostedMCPTool(tool_config=config))
+        return Agent(name="front", model=ScriptedModel([[request]]), tools=[tool])
+
+    turn = started(declare(hosted), "please")
+
+    assert turn.status == "needs_attention"
+    assert "`erase`, which is no gated tool" in turn.last_error
+
+
 def test_what_a_site_lets_pass_runs_without_gate(declare: Declare) -> None:
     made = declare(lambda tools: _with(tools, _ungated(_foreign())))
     turn = begin(made, [LOOK, pay()])
@@ -442,6 +534,21 @@ def test_a_typed_output_is_kept_as_json(declare: Declare) -> None:
     turn = started(declare(typed), "please")
 
     assert turn.output == {"order": "A1", "total": 2.5}
+
+
+def test_an_output_of_another_type_fails_at_once(declare: Declare) -> None:
+    def typed(tools: list[Any]) -> Any:
+        from agents import Agent
+        from agents.testing import ScriptedModel, assistant_message
+
+        model = ScriptedModel([[assistant_message("no receipt")]])
+        return Agent(name="typed", model=model, tools=tools, output_type=Receipt)
+
+    turn = started(declare(typed), "please")
+
+    # The reply is on record: another try would read it again.
+    assert turn.status == "failed"
+    assert "is of no use" in turn.error
 
 
 def test_an_input_that_is_none_ends_the_turn(declare: Declare) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from agents import Model, ModelProvider, ModelResponse, MultiProvider
 
+from hitl_approvals.agents.openai_agents.lasting import lastingly
 from hitl_approvals.agents.openai_agents.performing import performance
 from hitl_approvals.exceptions import RunDiverged, UnsafeContext
 
@@ -25,9 +26,10 @@ class Recorded(Model):
         **kwargs: Any,
     ) -> ModelResponse:
         """Return the next reply: from the record, else from the model."""
-        ask = partial(
+        get = partial(
             self.model.get_response, system_instructions, input, *args, **kwargs
         )
+        ask = partial(lastingly, get)
         run = performance()
         if run is None:
             return await ask()
@@ -53,10 +55,11 @@ class Recorded(Model):
         return self.model.get_retry_advice(request)
 
     async def close(self) -> None:
-        await self.model.close()
+        await lastingly(self.model.close)
 
     async def _cleanup_on_run_end(self, owner: object) -> None:
-        await self.model._cleanup_on_run_end(owner)  # noqa: SLF001  the SDK's own hook
+        cleanup = self.model._cleanup_on_run_end  # noqa: SLF001  the SDK's own hook
+        await lastingly(cleanup, owner)
 
     def __getattr__(self, name: str) -> Any:
         # The SDK asks models for traits that not all have.
@@ -77,4 +80,4 @@ class RecordingProvider(ModelProvider):
 
     async def aclose(self) -> None:
         """Release what the models of this run held."""
-        await self._provider.aclose()
+        await lastingly(self._provider.aclose)
