@@ -126,6 +126,20 @@ class Change(AgentMiddleware):
         return await handler(request.override(tool_call=changed))
 
 
+class Fail(AgentMiddleware):
+    """Fails once, after the tool has answered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failures = [ConnectionError("away")]
+
+    async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+        told = await handler(request)
+        if self.failures:
+            raise self.failures.pop()
+        return told
+
+
 def tool_node(
     replies: Sequence[Any], others: Sequence[Any] = (), **options: Any
 ) -> Callable[[list[Any]], Any]:

@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 from hitl_approvals import services
-from hitl_approvals.exceptions import HitlConfigurationError, NotInTurn
+from hitl_approvals.exceptions import (
+    HitlConfigurationError,
+    LeaseLost,
+    NotInTurn,
+)
 from hitl_approvals.models import AgentTurn
+from hitl_approvals.services.run import Run
 from hitl_approvals.testing.failpoints import armed
 from tests.engines.langgraph_support import (
     MAIL,
@@ -213,6 +218,35 @@ def test_a_free_call_in_doubt_stops_the_graph_where_it_is() -> None:
     assert turn.status == "completed", turn.last_error
     assert world.model_calls == ["reply 0", "reply 1"]
     assert "stopped" not in world.told[0][1]
+
+
+def test_a_worker_that_lost_its_turn_does_not_move_the_conversation_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    lost: list[bool] = []
+
+    def check(run: Run) -> None:
+        if lost:
+            raise LeaseLost
+
+    def first(state: Any) -> Any:
+        lost.append(True)
+        return {"log": ["first"]}
+
+    def second(state: Any) -> Any:
+        world.model_calls.append("second")
+        return {"log": ["second"]}
+
+    monkeypatch.setattr(Run, "check_lease", check)
+    saver = InMemorySaver()
+    declare(lambda tools: graphs.nodes(first, second).compile(checkpointer=saver))
+    turn = begin("refunds", {"log": []}, thread_id="kim")
+
+    assert (turn.status, world.model_calls) == ("running", [])
+    latest = saver.get_tuple({"configurable": {"thread_id": "refunds:kim"}})
+    assert latest.checkpoint["channel_values"].get("log", []) == []
 
 
 # what cannot work is said

@@ -71,6 +71,50 @@ def test_a_node_may_ask_one_question_after_the_other() -> None:
     assert (turn.status, turn.output) == ("completed", {"log": ["red", "large"]})
 
 
+def test_an_answer_is_not_given_to_the_next_question_of_a_node_that_failed() -> None:
+    from langgraph.types import interrupt
+
+    failures = [ConnectionError("away")]
+
+    def ask(state: Any) -> Any:
+        first = interrupt("color?")
+        if failures:
+            raise failures.pop()
+        return {"log": [first, interrupt("size?")]}
+
+    declare(lambda tools: graphs.nodes(ask))
+    turn = begin("refunds", LOG)
+    turns.decide_and_resume(turn, Respond("red"))
+    assert (turn.status, turn.last_error) == ("ready", "ConnectionError: away")
+    turns.resume(turn)
+
+    (second,) = turns.waiting(turn)
+    assert second.payload == "size?"
+    turns.decide_and_resume(turn, Respond("large"))
+    assert (turn.status, turn.output) == ("completed", {"log": ["red", "large"]})
+
+
+def test_an_answer_that_a_failing_node_did_not_take_is_given_again() -> None:
+    from langgraph.types import interrupt
+
+    failures: list[Exception] = []
+
+    def ask(state: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return {"log": [interrupt("color?")]}
+
+    declare(lambda tools: graphs.nodes(ask))
+    turn = begin("refunds", LOG)
+    failures.append(ConnectionError("away"))
+    turns.decide_and_resume(turn, Respond("red"))
+    assert turn.status == "ready"
+    turns.resume(turn)
+
+    assert (turn.status, turn.output) == ("completed", {"log": ["red"]})
+    assert len(turns.rows(turn)) == 1
+
+
 def test_a_refused_question_comes_back_as_a_rejection() -> None:
     declare(graphs.questions())
     turn = begin("refunds", {"questions": ["color?"]})

@@ -214,6 +214,22 @@ def test_what_changes_after_the_review_does_not_run(mode: str) -> None:
     assert [args["note"] for _name, args in world.effects] == [""]
 
 
+@MODES
+def test_an_edited_call_runs_once_though_its_task_is_run_again(mode: str) -> None:
+    middleware = [graphs.Fail(), graphs.review(mode, pay=1)]
+    declare(graphs.react([[PAY]], middleware))
+    turn = begin("refunds")
+    edit = Edit({"order": "A1", "amount": "3", "note": ""})
+    turns.decide_and_resume(turn, edit)
+    assert (turn.status, turn.last_error) == ("ready", "ConnectionError: away")
+    turns.resume(turn)
+
+    assert turn.status == "completed", turn.last_error
+    assert [str(args["amount"]) for _name, args in world.effects] == ["3"]
+    assert turns.step_statuses(turn) == ["succeeded"]
+    assert "amount from" in world.told[0][1]
+
+
 def test_the_reviewer_sees_the_conversation_and_the_models_reason() -> None:
     declare(graphs.react([[PAY]]))
     turn = begin("refunds", "refund A1 please")

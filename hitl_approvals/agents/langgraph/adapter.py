@@ -92,7 +92,7 @@ class _Play:
             if self._is_over(place.state):
                 return Completed(output_of(place.state.values))
             answers = await self._answers(
-                session, place.state.interrupts, place.state.values
+                session, _unanswered(place.state), place.state.values
             )
             # What was not even asked is asked when the graph comes to it again.
             self._turn.wanted.clear()
@@ -192,3 +192,18 @@ class _Play:
             "checkpoint": self._saving.head,
             "reviewed": [asdict(one) for one in reviewed.values()],
         }
+
+
+def _unanswered(state: Any) -> list[Any]:
+    """Return what a graph waits for, without what it may have been told already.
+
+    A node that failed after its answer keeps the answer, and LangGraph reports it as
+    waiting all the same: told again, it would take that for the answer to its next
+    question. It is run again first, and asks again if it has to.
+    """
+    return [
+        interrupt
+        for task in state.tasks
+        if task.error is None
+        for interrupt in task.interrupts
+    ]
