@@ -1,7 +1,8 @@
 """Settings of the example site, with defaults for a machine that has nothing installed.
 
 The environment may name a PostgreSQL database (`DATABASE_URL`), a broker
-(`CELERY_BROKER_URL` or `REDIS_URL`) and a folder for local data (`EXAMPLE_DATA`).
+(`CELERY_BROKER_URL` or `REDIS_URL`), a folder for local data (`EXAMPLE_DATA`), and what
+the support agent is made of (`SHOP_AGENT`, `SHOP_MODEL`).
 """
 
 from __future__ import annotations
@@ -127,3 +128,10 @@ SHOP_REFUND_LIMIT = Decimal(50)
 """Up to this amount the agent may refund without asking anybody."""
 SHOP_OUTBOX = DATA_DIR / "outbox"
 """Where e-mails to customers go instead of to customers."""
+
+SHOP_AGENT_KIND = os.environ.get("SHOP_AGENT") or "function"
+"""What the support agent is made of: function, langgraph, pydantic_ai, openai_agents."""
+SHOP_MODEL = os.environ.get("SHOP_MODEL") or ""
+"""A real model for another framework's agent (`openai:...`); empty for the scripted one."""
+if SHOP_AGENT_KIND == "langgraph":
+    INSTALLED_APPS.append("hitl_approvals.checkpoints")

@@ -10,10 +10,12 @@ from typing import Annotated, Any
 from django.conf import settings
 from pydantic import Field
 
+from example_project.shop.frameworks import FUNCTION, made_of
 from example_project.shop.model import ask_model
 from example_project.shop.models import Order, Refund
 from hitl_approvals import CallInfo, ToolFailed, Turn, agent, tool
 
+KIND = settings.SHOP_AGENT_KIND
 Money = Annotated[Decimal, Field(gt=0, max_digits=10, decimal_places=2)]
 
 
@@ -82,7 +84,14 @@ def email_customer(order: str, subject: str, body: str) -> str:
     return f"Sent “{subject}” to {customer}."
 
 
-@agent("support", tools=[lookup_order, issue_refund, email_customer])
+@agent(
+    "support",
+    tools=[lookup_order, issue_refund, email_customer],
+    kind=KIND,
+    # What one framework has paused, another one could not go on with.
+    version="1" if KIND == FUNCTION else KIND,
+)
+@made_of(KIND, model=settings.SHOP_MODEL)
 def support(turn: Turn, prompt: str) -> str:
     """Handle a complaint: talk with the model until it has nothing more to do."""
     messages: list[dict[str, Any]] = [{"role": "user", "content": prompt}]

@@ -42,6 +42,15 @@ def ask_model(messages: Sequence[Message]) -> Message:
     return _reply(" ".join(_told(result) for result in results[1:]))
 
 
+def tool_result(name: str, text: str) -> Message:
+    """Return a tool's message for `ask_model` where a framework keeps its text only.
+
+    Results of the look-up are JSON; the other texts say themselves what happened.
+    """
+    status = "ok" if text.startswith("{") else "unknown"
+    return {"role": "tool", "name": name, "content": text, "status": status}
+
+
 def _act(prompt: str, found: dict[str, str]) -> Message:
     asked = _AMOUNT.search(prompt)
     amount = asked[0] if asked else found["refundable"]
