@@ -45,6 +45,8 @@ class Reply:
 
     status: int
     body: Any
+    ran: bool = False
+    """Whether a handler was run: else it is the server itself that refuses."""
 
     @property
     def text(self) -> str:
@@ -83,13 +85,16 @@ class RestateLink(Link):
     async def look(self, workflow: str) -> Seen:
         """Ask for the result, and if there is none yet for what is waited for."""
         output = await self._output(workflow)
+        if output.status < 300:
+            return Ended(output.body)
+        if output.ran:
+            # With whatever status the workflow's own error has, 404 among them.
+            return Broken(f"The Restate workflow {workflow} failed: {output.text}")
         if output.status == NOT_READY:
             return await self._pending(workflow)
         if output.status == NOT_FOUND:
             return Absent()
-        if output.status < 300:
-            return Ended(output.body)
-        return Broken(f"The Restate workflow {workflow} failed: {output.text}")
+        raise EngineAway(output.text)
 
     async def start(self, workflow: str, given: Any) -> None:
         """Send the workflow; the server keeps the first of its key."""
@@ -106,16 +111,17 @@ class RestateLink(Link):
             {"idempotency-key": answer["key"]},
             silence=NO_SERVICE,
         )
-        if reply.status == REFUSED:
+        if reply.ran and reply.status == REFUSED:
             raise AnswerRefused(reply.text)
-        if reply.status >= 300 and reply.status != OVER:
+        if reply.status >= 300 and not (reply.ran and reply.status == OVER):
             raise EngineAway(reply.text)
 
     async def cancel(self, workflow: str) -> None:
         """Cancel the workflow's invocation, where an admin address is known."""
         if self.address.admin is None:
             return
-        if (await self._output(workflow)).status != NOT_READY:
+        output = await self._output(workflow)
+        if output.ran or output.status != NOT_READY:
             return
         # A second sending starts nothing, and names the invocation that is there.
         again = await self._post(self._path(workflow, "run", "send"), None)
@@ -187,7 +193,9 @@ class RestateLink(Link):
             connection.close()
         if answer.status in {401, 403, 429, 502, 503, 504}:
             raise EngineAway(f"HTTP {answer.status}: {text.decode(errors='replace')}")
-        return Reply(answer.status, _read(text))
+        # Only an invocation has an id.
+        ran = answer.headers.get("x-restate-id") is not None
+        return Reply(answer.status, _read(text), ran)
 
 
 def _read(text: bytes) -> Any:

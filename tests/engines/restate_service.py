@@ -42,7 +42,7 @@ async def run(ctx: WorkflowContext, script: list[Any]) -> list[Any]:
             asked = await approvals.ask(entry["ask"], response_schema=entry["schema"])
             told.append(asked)
         else:
-            raise TerminalError(entry["fail"])
+            raise TerminalError(entry["fail"], status_code=entry.get("status", 500))
     return told
 
 

@@ -97,7 +97,7 @@ class WorkflowWorker:
         worker = Worker(
             client,
             task_queue=ours.QUEUE,
-            workflows=[ours.Scripted, ours.Contract],
+            workflows=ours.WORKFLOWS,
             activities=[ours.ask_model, ours.play_script],
         )
         async with worker:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -54,6 +55,53 @@ class Scripted:
         raise ApplicationError(reply["fail"], non_retryable=True)
 
 
+@workflow.defn(name="Continuing")
+class Continuing:
+    """Plays one round a run, and continues as new with the rest of its script."""
+
+    @workflow.init
+    def __init__(self, script: list[Any], told: Any = None, after: int = 0) -> None:
+        self.approvals = Approvals(after=after)
+
+    @workflow.run
+    async def run(self, script: list[Any], told: Any = None, after: int = 0) -> Any:
+        told = told or []
+        if script:
+            results = await self.approvals.call_tools(script[0])
+            told.append([results[one["id"]] for one in script[0]])
+            workflow.continue_as_new(args=[script[1:], told, self.approvals.rounds])
+        return told
+
+
+@workflow.defn(name="Together")
+class Together:
+    """Asks for the rounds of its script at the same time."""
+
+    def __init__(self) -> None:
+        self.approvals = Approvals()
+
+    @workflow.run
+    async def run(self, script: list[Any]) -> Any:
+        rounds = [self.approvals.call_tools(one) for one in script]
+        results = await asyncio.gather(*rounds)
+        return [
+            [given[one["id"]] for one in asked]
+            for asked, given in zip(script, results, strict=True)
+        ]
+
+
+@workflow.defn(name="Confused")
+class Confused:
+    """Asks for calls that nobody could tell apart."""
+
+    def __init__(self) -> None:
+        self.approvals = Approvals()
+
+    @workflow.run
+    async def run(self, script: list[Any]) -> Any:
+        return await self.approvals.call_tools([*script[0], *script[0]])
+
+
 @activity.defn(name="play_script")
 async def play_script(script: list[Any], number: int, told: list[Any]) -> Any:
     """Play the contract's model."""
@@ -94,3 +142,6 @@ class Contract:
                 [one["id"], results[one["id"]]["message"]["content"]]
                 for one in reply["tool_calls"]
             ]
+
+
+WORKFLOWS = [Scripted, Continuing, Together, Confused, Contract]

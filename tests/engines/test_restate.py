@@ -81,6 +81,17 @@ def test_the_workflow_refuses_nonsense(
     assert statuses(turn) == ["rejected"]
 
 
+@pytest.mark.parametrize("status", [400, 404, 409, 422, 470, 500])
+def test_a_workflow_may_fail_with_any_status(
+    engine: RestateHarness, status: int
+) -> None:
+    turn = begin({"fail": "no such order", "status": status})
+    pursue(turn)
+
+    assert turn.status == "failed"
+    assert turn.error.endswith("failed: no such order")
+
+
 def test_a_workflow_that_is_not_registered_is_waited_for(
     engine: RestateHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -27,6 +28,15 @@ from tests.support.world import world
 pytestmark = [pytest.mark.engines, pytest.mark.django_db(transaction=True)]
 
 SIGNALLED = "signalled"
+AGENTS: dict[str, dict[str, Any]] = {
+    AGENT: {},
+    SIGNALLED: {"signals": True},
+    "hasty": {"options": {"execution_timeout": timedelta(seconds=2)}},
+    "continuing": {"workflow": "Continuing"},
+    "together": {"workflow": "Together"},
+    "confused": {"workflow": "Confused"},
+}
+"""Agents by name, and what is special about their workflows."""
 
 
 @pytest.fixture(scope="module")
@@ -42,14 +52,14 @@ def engine(
 ) -> TemporalHarness:
     """The server of this module, and agents whose workflows it performs."""
     tools = {one.name: one for one in agents.TOOLS}
-    for name, signals in ((AGENT, False), (SIGNALLED, True)):
-        address = TemporalWorkflow(
-            client=temporal.server.address,
-            workflow="Scripted",
-            task_queue="hitl-tests",
-            signals=signals,
-            patience=2,
-        )
+    for name, special in AGENTS.items():
+        common = {
+            "client": temporal.server.address,
+            "workflow": "Scripted",
+            "task_queue": "hitl-tests",
+            "patience": 2,
+        }
+        address = TemporalWorkflow(**{**common, **special})
         definition = AgentDefinition(
             name=name, target=lambda it=address: it, kind="temporal", tools=tools
         )
@@ -126,6 +136,88 @@ def test_a_server_without_updates_gets_the_answer_by_signal(
     assert world.names() == ["pay"]
     assert statuses(turn) == ["ok", "rejected"]
     assert engine.deliveries(workflow_id(turn)) == 2
+
+
+def test_a_server_that_says_it_has_no_updates_gets_a_signal(
+    engine: TemporalHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from temporalio.client import WorkflowHandle
+    from temporalio.service import RPCError, RPCStatusCode
+
+    async def unknown(*args: Any, **options: Any) -> None:
+        raise RPCError("unknown method", RPCStatusCode.UNIMPLEMENTED, b"")
+
+    turn = begin([PAY])
+    turns.decide(turns.only(turn))
+    monkeypatch.setattr(WorkflowHandle, "execute_update", unknown)
+    pursue(turn)
+
+    assert turn.status == "completed"
+    assert engine.deliveries(workflow_id(turn)) == 1
+
+
+def test_a_signal_that_does_not_fit_has_no_effect(engine: TemporalHarness) -> None:
+    turn = begin([PAY])
+    workflow = workflow_id(turn)
+
+    async def signal(client: Any) -> None:
+        handle = client.get_workflow_handle(workflow)
+        await handle.signal("hitl_decide", answer_of(workflow, results={"c2": {}}))
+
+    engine.ask(signal)
+    turns.decide(turns.only(turn), Reject("no"))
+    pursue(turn)
+
+    assert statuses(turn) == ["rejected"]
+
+
+def test_a_workflow_that_runs_out_of_time_fails_its_turn(
+    engine: TemporalHarness,
+) -> None:
+    turn = turns.begin([PAY], agent="hasty")
+    assert turn.status == "suspended"
+    assert engine.is_over(workflow_id(turn))
+    turns.decide(turns.only(turn))
+    pursue(turn)
+
+    assert turn.status == "failed"
+    assert "is timed out" in turn.error
+    assert world.effects == []
+
+
+def test_a_workflow_that_continues_as_new_asks_again(engine: TemporalHarness) -> None:
+    turn = turns.begin([PAY], [AGAIN], [PAY], agent="continuing")
+    for _round in range(3):
+        assert turn.status == "suspended"
+        turns.decide(turns.waiting(turn)[0])
+        pursue(turn)
+
+    assert turn.status == "completed"
+    assert [args["order"] for _, args in world.effects] == ["A1", "B2", "A1"]
+
+
+def test_rounds_that_are_asked_for_together_wait_one_after_the_other(
+    engine: TemporalHarness,
+) -> None:
+    turn = turns.begin([PAY], [AGAIN], agent="together")
+    for _round in range(2):
+        (row,) = turns.waiting(turn)
+        turns.decide(row)
+        pursue(turn)
+
+    assert turn.status == "completed"
+    assert statuses(turn) == ["ok", "ok"]
+    assert len(world.effects) == 2
+
+
+def test_calls_that_cannot_be_told_apart_fail_the_workflow(
+    engine: TemporalHarness,
+) -> None:
+    turn = turns.begin([PAY], agent="confused")
+    pursue(turn)
+
+    assert turn.status == "failed"
+    assert "ids of their own" in turn.error
 
 
 def test_a_client_of_the_sites_own_is_used(
