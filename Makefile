@@ -20,7 +20,7 @@ SUITES := browser chaos crash mariadb node roles schema
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test coverage model lint format types imports migrations-check messages schema docs \
-	test-engines test-everywhere test-matrix races crash chaos bench-cycle bench-queue bench-api clean $(SUITES:%=test-%)
+	test-engines test-everywhere test-extras test-matrix races crash chaos bench-cycle bench-queue bench-api bench-frameworks clean $(SUITES:%=test-%)
 
 help: ## Say what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -83,6 +83,9 @@ $(SUITES:%=test-%): $(DEVELOPMENT)
 test-engines: $(ENGINES) ## Run what needs other agent frameworks or workflow engines
 	$(ENGINES_VENV)/bin/python -m scripts.test --suite engines $(ARGS)
 
+test-extras: $(DEVELOPMENT) ## Run what has to hold with each framework or engine alone
+	$(PY) -m scripts.extras $(ARGS)
+
 test-matrix: $(DEVELOPMENT) ## Run the suite with the other Pythons and Djangos that are here
 	$(PY) -m scripts.matrix $(ARGS)
 
@@ -104,6 +107,9 @@ bench-queue: $(DEVELOPMENT) ## Time the pages of the desk at a thousand and at a
 
 bench-api: $(DEVELOPMENT) ## Time the API at a thousand and at a million rows, and 500 that wait
 	$(PY) -m tests.benchmarks api $(ARGS)
+
+bench-frameworks: $(ENGINES) ## Time a suspension and its resumption beside LangGraph and DBOS
+	$(ENGINES_VENV)/bin/python -m tests.benchmarks frameworks $(ARGS)
 
 clean: ## Remove everything that was made here, the environments included
 	rm -rf $(VENV) .venv-* .artifacts .demo docs/_build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -56,7 +56,7 @@ def build(python: Path, version: str, django: str) -> Path:
     )
     pip = [str(own), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "--upgrade", "pip>=25.1"], check=True)
-    wanted = ["--editable", f"{ROOT}[all]", "--group", f"{ROOT}/pyproject.toml:test"]
+    wanted = ["--editable", f"{ROOT}[base]", "--group", f"{ROOT}/pyproject.toml:test"]
     subprocess.run(
         [*pip, "--constraint", str(pins), *wanted, f"django~={django}.0"], check=True
     )
