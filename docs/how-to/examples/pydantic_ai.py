@@ -42,7 +42,7 @@ def reply(messages: list[Any], _info: Any) -> ModelResponse:
 
 @agent("refunds", kind="pydantic_ai", tools=[find_order, pay_back])
 def refunds(tools: list[Any]) -> Agent[Any, str]:
-    """Make the framework's agent, once in each process."""
+    """Make the framework's agent."""
     return Agent(
         FunctionModel(reply),
         instructions="You refund orders.",

@@ -23,12 +23,15 @@ CAPABILITIES = Capabilities(
 MARK, GATED, UNGATED = "hitl_approvals", "gated", "ungated"
 """Key and values in the metadata of a tool's definition: what stands before its body."""
 
-_made: dict[str, tuple[AgentDefinition, Agent]] = {}
-_making = Lock()
+_idle: dict[str, list[Any]] = {}
+_lending = Lock()
 
 
 def make(definition: AgentDefinition) -> Agent:
-    """Return the agent of a definition; its factory is called once in a process.
+    """Return an agent of a definition that performs no other turn at the moment.
+
+    Turns that run beside each other, in threads, each get their own: an agent's clients
+    keep connections that belong to one event loop. Turns that follow each other share.
 
     Raises:
         MissingExtra: Pydantic AI is not installed.
@@ -38,13 +41,20 @@ def make(definition: AgentDefinition) -> Agent:
     # Needs the framework, so it is imported only now.
     from hitl_approvals.agents.pydantic_ai.loop import PydanticAgent
 
-    with _making:
-        known = _made.get(definition.name)
-        if known is not None and known[0] is definition:
-            return known[1]
-        agent = PydanticAgent(definition)
-        _made[definition.name] = (definition, agent)
-        return agent
+    with _lending:
+        idle = _idle.setdefault(definition.name, [])
+        while idle:
+            known: PydanticAgent = idle.pop()
+            # Of an older definition of that name: forget it.
+            if known.definition is definition:
+                return known
+    return PydanticAgent(definition)
+
+
+def give_back(agent: Any) -> None:
+    """Let the next turn of its definition have an agent, whose own turn is over."""
+    with _lending:
+        _idle.setdefault(agent.definition.name, []).append(agent)
 
 
 def ungated(one: Any) -> Any:

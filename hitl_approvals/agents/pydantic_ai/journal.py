@@ -46,7 +46,9 @@ class RecordedModel(WrapperModel):
             )
             return dumped([reply])[0]
 
+        self._visit.asking = True
         recorded = await in_worker(self._visit.turn.reply, ask, result_type=None)
+        self._visit.asking = False
         (reply,) = loaded([recorded])
         made: ModelResponse = reply
         return made

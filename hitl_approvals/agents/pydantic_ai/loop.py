@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pydantic_ai
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_ai import DeferredToolRequests, DeferredToolResults, ToolApproved
-from pydantic_ai.exceptions import UserError
+from pydantic_ai.exceptions import (
+    UnexpectedModelBehavior,
+    UsageLimitExceeded,
+    UserError,
+)
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from hitl_approvals.agents.base import Completed
+from hitl_approvals.agents.base import Completed, Suspended
 from hitl_approvals.agents.framework import (
     FrameworkAgent,
     FrameworkTurn,
     Paused,
     in_worker,
 )
-from hitl_approvals.agents.pydantic_ai import CAPABILITIES
+from hitl_approvals.agents.pydantic_ai import CAPABILITIES, give_back
 from hitl_approvals.agents.pydantic_ai.conversation import prompt_of
 from hitl_approvals.agents.pydantic_ai.journal import Journal
 from hitl_approvals.agents.pydantic_ai.pauses import (
@@ -36,7 +40,12 @@ from hitl_approvals.exceptions import (
     RunDiverged,
     TurnFailed,
 )
+from hitl_approvals.models import PendingInterrupt
 from hitl_approvals.registry import AgentDefinition
+from hitl_approvals.services.run import Run
+
+FINAL = (UnexpectedModelBehavior, UsageLimitExceeded)
+"""What a run would come to again: its replies are on record."""
 
 
 class PydanticAgent(FrameworkAgent):
@@ -56,6 +65,22 @@ class PydanticAgent(FrameworkAgent):
         self._agent: Any = made
         self._output = _with_pauses(made.output_type)
         self._deps = _deps_of(definition, made.deps_type)
+
+    def start(self, run: Run, input: Any) -> Completed | Suspended:  # noqa: A002
+        """Perform a turn from its beginning."""
+        try:
+            return super().start(run, input)
+        finally:
+            give_back(self)
+
+    def resume(
+        self, run: Run, state: Any, decisions: Sequence[PendingInterrupt]
+    ) -> Completed | Suspended:
+        """Go on from the last pause."""
+        try:
+            return super().resume(run, state, decisions)
+        finally:
+            give_back(self)
 
     async def begin(self, turn: FrameworkTurn, given: Any) -> Completed | Paused:
         """Perform a turn from its beginning."""
@@ -102,16 +127,23 @@ class PydanticAgent(FrameworkAgent):
         turn = visit.turn
         token = visiting.set(visit)
         try:
-            result = await self._agent.run(
-                prompt,
-                output_type=self._output,
-                deps=self._read_deps(turn.execute_options),
-                conversation_id=turn.thread_id,
-                run_id=visit.run_id,
-                capabilities=[Journal(visit)],
-                infer_name=False,
-                **resumed,
-            )
+            # Its connections belong to this event loop, and are closed before it ends.
+            async with self._agent:
+                result = await self._agent.run(
+                    prompt,
+                    output_type=self._output,
+                    deps=self._read_deps(turn.execute_options),
+                    conversation_id=turn.thread_id,
+                    run_id=visit.run_id,
+                    capabilities=[Journal(visit)],
+                    infer_name=False,
+                    **resumed,
+                )
+        except FINAL as error:
+            if visit.asking:
+                # The model itself failed: another run may find it well again.
+                raise
+            raise TurnFailed(f"{type(error).__name__}: {error}") from error
         finally:
             visiting.reset(token)
         visit.require_all_entered()

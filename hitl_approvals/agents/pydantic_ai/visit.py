@@ -34,6 +34,9 @@ class Visit:
     steps: int = 0
     """Replies that the conversation holds by now."""
 
+    asking: bool = False
+    """The model is being asked, and has not replied."""
+
     def __post_init__(self) -> None:
         self.steps = self.steps_before
 
