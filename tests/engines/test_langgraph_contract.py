@@ -11,7 +11,7 @@ import pytest
 from hitl_approvals.agents.capabilities import Capabilities
 from hitl_approvals.registry import Tool, agent
 from hitl_approvals.testing import AgentContract
-from hitl_approvals.testing.agent_contract_world import FREE, UNSAFE, Script, call
+from hitl_approvals.testing.agent_contract_world import Script
 
 pytestmark = pytest.mark.engines
 
@@ -23,25 +23,6 @@ class OfLangGraph(AgentContract):
     kind = "langgraph"
     preload = (ADAPTER, GRAPHS)
     pytestmark = [pytest.mark.engines, pytest.mark.django_db(transaction=True)]
-
-    @pytest.mark.parametrize(
-        "wrong",
-        [
-            {"id": "c1", "name": "no_such_tool", "args": {"item": "a"}},
-            {"id": "c1", "name": UNSAFE, "args": {"item": "a", "amount": "many"}},
-        ],
-        ids=["unknown tool", "unfit arguments"],
-    )
-    def test_what_cannot_be_called_is_an_answer_and_no_crash(self, wrong: Any) -> None:
-        super().test_what_cannot_be_called_is_an_answer_and_no_crash(wrong)
-
-    def test_langchain_hands_no_unreadable_arguments_to_a_tool(self) -> None:
-        wrong = {"id": "c1", "name": UNSAFE, "args": '{"item": "a'}
-        turn = self.start([wrong, call("c2", FREE, "x")])
-
-        assert [call_id for call_id, _text in self.told()] == ["c2"]
-        assert (self.effects(UNSAFE), self.effects(FREE)) == ([], [("x", 1)])
-        self.assert_completed(turn)
 
     def make_asking_agent(
         self, name: str, payload: Any, response_schema: dict[str, Any]
