@@ -31,6 +31,7 @@ ON_SQLITE = (
     "tests/approvals/test_resume.py",
     "tests/executor/test_plain.py",
     "tests/executor/test_same_semantics.py",
+    "tests/frameworks/test_contract_finds.py",
     "tests/stores/test_memory.py",
     "tests/stores/test_memory_checkpoints.py",
     "tests/stores/test_redis.py",

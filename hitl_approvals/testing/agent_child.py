@@ -20,6 +20,8 @@ from typing import Any, NoReturn
 
 DATABASES = "HITL_CONTRACT_DATABASES"
 """Environment: the names of the test databases by alias, as JSON."""
+SETTINGS = {"DISPATCHER": "worker"}
+"""The site's `HITL_APPROVALS` meanwhile: a test says itself which process runs what."""
 SECONDS = 60
 """What a run may take."""
 POLL = 0.005
@@ -53,9 +55,7 @@ def _prepared(path: str) -> Any:
 
     for alias, name in json.loads(os.environ.get(DATABASES, "{}")).items():
         settings.DATABASES[alias]["NAME"] = name
-    # Nobody is told of what is owed: the test says which process runs it.
-    given = getattr(settings, "HITL_APPROVALS", None) or {}
-    settings.HITL_APPROVALS = {**given, "DISPATCHER": "worker"}
+    settings.HITL_APPROVALS = SETTINGS
     django.setup()
     contract = found(path)()
     for module in contract.preload:

@@ -22,6 +22,7 @@ from hitl_approvals.models import (
     TurnStep,
 )
 from hitl_approvals.registry import Tool, registry
+from hitl_approvals.testing import agent_child
 from hitl_approvals.testing import agent_contract_rows as waits
 from hitl_approvals.testing import agent_contract_world as world
 from hitl_approvals.testing.agent_contract_processes import Ended, OtherProcesses
@@ -98,8 +99,7 @@ class AgentContractHarness:
     ) -> Iterator[None]:
         self.set_up(tmp_path)
         monkeypatch.setenv(world.VARIABLE, str(tmp_path / "world"))
-        given = getattr(settings, "HITL_APPROVALS", None) or {}
-        settings.HITL_APPROVALS = {**given, "DISPATCHER": "worker"}
+        settings.HITL_APPROVALS = agent_child.SETTINGS
         before = dict(registry.agents)
         yield
         registry.agents.clear()
