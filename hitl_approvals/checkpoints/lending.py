@@ -24,6 +24,8 @@ from hitl_approvals.exceptions import UnsafeContext
 
 IDLE_SECONDS = 1.0
 """How long a connection is kept for the next operation: the steps of a run follow fast."""
+LIMIT = 4
+"""How many connections are lent at a time; who comes then waits for one of them."""
 PATIENCE_SECONDS = 0.02
 """A wait for a lent connection costs less than a new one, up to here."""
 
@@ -44,6 +46,9 @@ class Lender:
         with self._lock:
             if not self._idle[alias] and self._lent[alias]:
                 self._returned.wait(PATIENCE_SECONDS)
+            while not self._idle[alias] and self._lent[alias] >= LIMIT:
+                # Each is lent for one operation, and that needs no second one.
+                self._returned.wait()
             self._lent[alias] += 1
             if self._idle[alias]:
                 return self._idle[alias].pop()[1]
@@ -74,7 +79,7 @@ class Lender:
                         daemon=True,
                     )
                     self._closer.start()
-            self._returned.notify()
+            self._returned.notify_all()
 
     def close_idle(self, alias: str | None = None, *, seconds: float = 0.0) -> None:
         """Close what nobody has borrowed for so many seconds."""

@@ -1,22 +1,17 @@
-"""Reads and writes the rows of single checkpoints. Knows no LangGraph.
-
-Inserts are written out: `bulk_create` would open a transaction for each statement and
-build an object for each row, and a graph saves at every step.
-"""
+"""Reads and writes the rows of single checkpoints. Knows no LangGraph."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from django.db import models, transaction
+from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models.constants import OnConflict
 
+from hitl_approvals.checkpoints.inserting import Insert, execute
 from hitl_approvals.checkpoints.keys import key_of
 from hitl_approvals.checkpoints.models import ChannelValue, Checkpoint, PendingWrite
 
@@ -106,14 +101,21 @@ class NewWrite(NamedTuple):
     value: bytes
 
 
-Row = NewCheckpoint | NewValue | NewWrite
 _READ = ("pk", *Stored._fields[1:])
-_CHECKPOINT_KEY = ("thread_key", "ns_key", "checkpoint_id")
-_VALUE_KEY = ("thread_key", "ns_key", "slot")
-_WRITE_KEY = ("thread_key", "ns_key", "checkpoint_id", "task_id", "idx")
-# What a checkpoint is saved with a second time is the same; a graph that is asked to
-# update one under its id is heard.
-_REPLACED = ("versions", "has_next", "is_delta", "run_key", "format", "type", "body")
+_CHECKPOINTS = Insert(
+    Checkpoint,
+    NewCheckpoint._fields,
+    key=("thread_key", "ns_key", "checkpoint_id"),
+    # One that is saved a second time is the same, unless it was meant to be changed.
+    replaced=("run_key", "format", "versions", "has_next", "is_delta", "type", "body"),
+)
+_VALUES = Insert(ChannelValue, NewValue._fields, key=("thread_key", "ns_key", "slot"))
+_FIRST_WRITES = Insert(
+    PendingWrite,
+    NewWrite._fields,
+    key=("thread_key", "ns_key", "checkpoint_id", "task_id", "idx"),
+)
+_LAST_WRITES = replace(_FIRST_WRITES, replaced=("channel", "type", "value"))
 
 
 def save_checkpoint(
@@ -123,33 +125,22 @@ def save_checkpoint(
 
     The same checkpoint again replaces the row; a value that is there is left alone.
     """
-    last = _insert(connection, Checkpoint, [row], _CHECKPOINT_KEY, _REPLACED)
-    statements = _inserts(connection, ChannelValue, values, _VALUE_KEY, ())
-    if not statements:
-        _execute(connection, last)
-    elif len(statements) == 1 and connection.vendor == "postgresql":
+    [last] = _CHECKPOINTS.statements(connection, [row])
+    statements = _VALUES.statements(connection, values)
+    if len(statements) == 1 and connection.vendor == "postgresql":
         # One statement is a transaction of its own, and one trip instead of four.
         sql, parameters = statements[0]
-        joined = f"WITH new_values AS ({sql}) {last[0]}"
-        _execute(connection, (joined, [*parameters, *last[1]]))
-    else:
-        with transaction.atomic(using=connection.alias, savepoint=False):
-            for statement in [*statements, last]:
-                _execute(connection, statement)
+        last = f"WITH new_values AS ({sql}) {last[0]}", [*parameters, *last[1]]
+        statements = []
+    execute(connection, [*statements, last])
 
 
 def save_writes(
     connection: BaseDatabaseWrapper, rows: Sequence[NewWrite], *, replace: bool
 ) -> None:
     """Insert what a task wrote; under a place that is taken, replace it or leave it."""
-    replaced = ("channel", "type", "value") if replace else ()
-    statements = _inserts(connection, PendingWrite, rows, _WRITE_KEY, replaced)
-    if len(statements) == 1:
-        _execute(connection, statements[0])
-    elif statements:
-        with transaction.atomic(using=connection.alias, savepoint=False):
-            for statement in statements:
-                _execute(connection, statement)
+    insert = _LAST_WRITES if replace else _FIRST_WRITES
+    execute(connection, insert.statements(connection, rows))
 
 
 def read_checkpoint(
@@ -227,74 +218,3 @@ def read_writes(
     for _path, task_id, _idx, checkpoint_id, channel, kind, value in ordered:
         writes[checkpoint_id].append((task_id, channel, (kind, bytes(value))))
     return writes
-
-
-_Statement = tuple[str, list[Any]]
-
-
-def _inserts(
-    connection: BaseDatabaseWrapper,
-    model: type[models.Model],
-    rows: Sequence[Row],
-    key: tuple[str, ...],
-    replaced: tuple[str, ...],
-) -> list[_Statement]:
-    """Return an INSERT of all rows, or several where one cannot take so many."""
-    if not rows:
-        return []
-    fields = _fields(model, rows[0]._fields)
-    size = max(connection.ops.bulk_batch_size(list(fields), list(rows)), 1)
-    return [
-        _insert(connection, model, rows[start : start + size], key, replaced)
-        for start in range(0, len(rows), size)
-    ]
-
-
-def _insert(
-    connection: BaseDatabaseWrapper,
-    model: type[models.Model],
-    rows: Sequence[Row],
-    key: tuple[str, ...],
-    replaced: tuple[str, ...],
-) -> _Statement:
-    fields = _fields(model, rows[0]._fields)
-    head, tail = _frame(connection, model, fields, key, replaced)
-    line = f"({', '.join(['%s'] * len(fields))})"
-    parameters = [
-        field.get_db_prep_save(value, connection)
-        for row in rows
-        for field, value in zip(fields, row, strict=True)
-    ]
-    return f"{head} VALUES {', '.join([line] * len(rows))} {tail}", parameters
-
-
-def _frame(
-    connection: BaseDatabaseWrapper,
-    model: type[models.Model],
-    fields: Sequence[Any],
-    key: tuple[str, ...],
-    replaced: tuple[str, ...],
-) -> tuple[str, str]:
-    """Return what stands before and after the values, as this database writes it."""
-    rule = OnConflict.UPDATE if replaced else OnConflict.IGNORE
-    if not replaced and connection.vendor != "postgresql":
-        # INSERT IGNORE forgives more than a row that exists: a text that is too long on
-        # MariaDB, a broken rule on SQLite. To write what is there anyway does not.
-        rule, replaced = OnConflict.UPDATE, key[-1:]
-    quote = connection.ops.quote_name
-    table = quote(model._meta.db_table)  # noqa: SLF001  Django's way to ask
-    columns = ", ".join(quote(field.column) for field in fields)
-    head = f"{connection.ops.insert_statement(on_conflict=rule)} {table} ({columns})"
-    tail = connection.ops.on_conflict_suffix_sql(fields, rule, replaced, key)
-    return head, tail
-
-
-@cache
-def _fields(model: type[models.Model], names: tuple[str, ...]) -> tuple[Any, ...]:
-    meta = model._meta  # noqa: SLF001  Django's way to ask
-    return tuple(meta.get_field(name) for name in names)
-
-
-def _execute(connection: BaseDatabaseWrapper, statement: _Statement) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(*statement)

@@ -14,33 +14,29 @@ BASE = {"put": 17, "put_writes": 10, "get_tuple": 10, "list": 16, "delete_thread
 OPTIONAL = {"delete_for_runs": 7, "copy_thread": 8, "prune": 8}
 
 
-def validated() -> Any:
+async def validated(database: str) -> Any:
     from langgraph.checkpoint.conformance import checkpointer_test, validate
 
     from hitl_approvals.checkpoints import DjangoCheckpointSaver
 
-    @checkpointer_test(name=f"DjangoCheckpointSaver on {connection.display_name}")
+    @checkpointer_test(name=f"DjangoCheckpointSaver on {database}")
     async def ours() -> Any:
         yield DjangoCheckpointSaver()
 
-    return validate(ours)
-
-
-async def under_async_to_sync() -> Any:
-    return await validated()
+    return await validate(ours)
 
 
 @pytest.mark.parametrize(
     "run",
     [
-        pytest.param(async_to_sync(under_async_to_sync), id="on the caller's thread"),
-        pytest.param(lambda: asyncio.run(under_async_to_sync()), id="in a loop alone"),
+        pytest.param(async_to_sync(validated), id="on the caller's thread"),
+        pytest.param(lambda name: asyncio.run(validated(name)), id="in a loop alone"),
     ],
 )
 def test_it_passes_langgraphs_own_suite(
     run: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report = run()
+    report = run(connection.display_name)
 
     passed = {name: one.tests_passed for name, one in report.results.items()}
     with capsys.disabled():

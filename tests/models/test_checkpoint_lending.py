@@ -93,6 +93,22 @@ def test_threads_at_the_same_time_have_one_each_and_all_are_closed(lender):
     assert [one.connection for one in lent] == [None, None, None]
 
 
+def test_no_more_than_a_few_are_lent_at_a_time(lender):
+    lent = [lender.take("default") for _ in range(lending.LIMIT)]
+    pool = ThreadPoolExecutor(1)
+    waiting = pool.submit(saved, 1)
+    assert not waiting.done()
+    lent[0].ensure_connection()
+    lender.give_back(lent[0], sound=True)
+
+    assert waiting.result(timeout=20) is lent[0]
+    for one in lent[1:]:
+        lender.give_back(one, sound=True)
+    pool.shutdown()
+    # The last of them were never opened, so there was nothing to keep.
+    assert [each for _since, each in lender._idle["default"]] == [lent[0]]
+
+
 def test_the_main_thread_uses_and_keeps_djangos_own():
     with connection_of("default") as used:
         save(checkpoint("t", 1))
