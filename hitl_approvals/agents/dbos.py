@@ -13,8 +13,6 @@ from hitl_approvals.agents.forwarder import (
     CAPABILITIES,
     ForwarderAgent,
     address_of,
-    asking,
-    text_of,
 )
 from hitl_approvals.agents.links import (
     Absent,
@@ -25,6 +23,8 @@ from hitl_approvals.agents.links import (
     Link,
     Seen,
     Working,
+    asking,
+    text_of,
 )
 from hitl_approvals.agents.snapshots import Maker
 from hitl_approvals.engines import DBOSWorkflow

@@ -6,47 +6,22 @@ here under the ledger, and their results are delivered to the workflow once.
 
 from __future__ import annotations
 
-import asyncio
-import random
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
 from typing import Any, ClassVar
 from uuid import UUID
 
-from hitl_approvals import canonical
 from hitl_approvals.agents.base import Completed, Suspended, load
 from hitl_approvals.agents.capabilities import Capabilities
-from hitl_approvals.agents.framework import FrameworkTurn, in_worker
+from hitl_approvals.agents.following import Following, workflow_id
+from hitl_approvals.agents.framework import FrameworkTurn
 from hitl_approvals.agents.guarding import guarded
-from hitl_approvals.agents.links import (
-    Absent,
-    Asking,
-    Broken,
-    Ended,
-    Engine,
-    EngineAway,
-    Link,
-    Seen,
-    Working,
-)
-from hitl_approvals.agents.rounds import take_round
-from hitl_approvals.agents.snapshots import pack, unpack
+from hitl_approvals.agents.links import Engine, EngineAway
+from hitl_approvals.agents.snapshots import unpack
 from hitl_approvals.awaiting import awaited
-from hitl_approvals.conf import hitl_settings
-from hitl_approvals.engines.rounds import AnswerRefused
-from hitl_approvals.exceptions import (
-    HitlConfigurationError,
-    InterruptSuspended,
-    PayloadRejected,
-    RunDeferred,
-    RunDiverged,
-    TurnFailed,
-)
+from hitl_approvals.exceptions import HitlConfigurationError, InterruptSuspended
 from hitl_approvals.models import AgentTurn, PendingInterrupt
 from hitl_approvals.registry import AgentDefinition, registry
-from hitl_approvals.services import journal
 from hitl_approvals.services.run import Run
 
 CAPABILITIES = Capabilities(
@@ -58,10 +33,6 @@ CAPABILITIES = Capabilities(
     durability="engine",
     state_format="external",
 )
-FIRST_LOOK, LONGEST_LOOK = 0.05, 1.0
-"""Seconds between two looks at a workflow that is at work."""
-LONGEST_WAIT = 60.0
-"""Most seconds between two runs of a turn whose workflow or engine keeps it waiting."""
 
 
 class ForwarderAgent:
@@ -98,7 +69,7 @@ class ForwarderAgent:
 
     def _perform(self, run: Run) -> Completed | Suspended:
         turn = FrameworkTurn(run, self.definition)
-        following = _Following(self.engine, turn, run)
+        following = Following(self.engine, turn, run)
         try:
             outcome = guarded(turn, lambda: awaited(following.follow))
         except InterruptSuspended:
@@ -108,152 +79,6 @@ class ForwarderAgent:
         return Suspended(
             requests=list(turn.wanted.values()), state=following.state(outcome)
         )
-
-
-class _Following:
-    """One run's look after its workflow."""
-
-    def __init__(self, engine: Engine, turn: FrameworkTurn, run: Run) -> None:
-        self.engine = engine
-        self.turn = turn
-        self.run = run
-        self.workflow = workflow_id(run.turn)
-        self.answered = 0
-        """The last round whose answer this run has delivered."""
-
-    def state(self, number: int, *, started: bool = True) -> dict[str, Any]:
-        """Return what is kept of the turn: which workflow, and how far it was seen."""
-        return pack(
-            self.engine.maker,
-            {"workflow": self.workflow, "round": number, "started": started},
-            calls=list(self.turn.waiting.values()),
-            replies=0,
-        )
-
-    async def follow(self) -> Completed | int:
-        """Follow the workflow until it ends, or return the round that needs people.
-
-        Raises:
-            RunDeferred: It is at work, or its engine is away; look again later.
-            RunDiverged: It is not there any more, or it refused its answer.
-            TurnFailed: It ended without a result.
-        """
-        try:
-            async with self.engine.link() as link:
-                return await self._rounds(link, await self._first_look(link))
-        except EngineAway as away:
-            raise self._later("away", str(away)) from away
-        except AnswerRefused as refused:
-            raise RunDiverged(
-                f"The workflow {self.workflow} refused the results of its calls: "
-                f"{refused} What ran is on record."
-            ) from refused
-
-    async def _first_look(self, link: Link) -> Seen:
-        """Return what the workflow is doing, once it is started."""
-        seen = await link.look(self.workflow)
-        if not isinstance(seen, Absent):
-            return seen
-        if (self.run.turn.state or {}).get("data", {}).get("started"):
-            raise RunDiverged(
-                f"{self.engine.name} at {self.engine.where} does not know the workflow "
-                f"{self.workflow} any more. Bring it back and retry the turn, restart it "
-                "(its gated calls ask again), or cancel it."
-            )
-        if self.run.turn.restarts:
-            # The one before may still wait for calls that nobody decides any more.
-            await link.cancel(workflow_id(self.run.turn, before=1))
-        await link.start(self.workflow, self.run.turn.input)
-        # From here on a workflow that is gone is not one that was never started.
-        self.run.turn.state = self.state(0)
-        await in_worker(journal.write, self.run, state=self.run.turn.state)
-        return await link.look(self.workflow)
-
-    async def _rounds(self, link: Link, seen: Seen) -> Completed | int:
-        until, pause = time.monotonic() + self.engine.patience, FIRST_LOOK
-        while True:
-            self.run.check_lease()
-            if isinstance(seen, Ended):
-                return Completed(self._json(seen.output))
-            if isinstance(seen, Broken):
-                raise TurnFailed(seen.why)
-            if isinstance(seen, Asking) and seen.number > self.answered:
-                results = await in_worker(take_round, self.turn, self.run, seen)
-                if results is None:
-                    return seen.number
-                await link.deliver(self.workflow, self._answer(seen.number, results))
-                self.answered = seen.number
-                until, pause = time.monotonic() + self.engine.patience, FIRST_LOOK
-            elif time.monotonic() + pause > until:
-                why = seen.why if isinstance(seen, Working) else ""
-                raise self._later("at work", why)
-            else:
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, LONGEST_LOOK)
-            seen = await link.look(self.workflow)
-
-    def _answer(self, number: int, results: dict[str, Any]) -> dict[str, Any]:
-        # The same in every try: engines know it again by the key.
-        return {
-            "round": number,
-            "key": f"{self.workflow}-{number}",
-            "results": results,
-        }
-
-    def _json(self, output: Any) -> Any:
-        try:
-            canonical.dumps(
-                output,
-                max_bytes=hitl_settings.max_payload_bytes,
-                max_depth=hitl_settings.max_depth,
-            )
-        except PayloadRejected as error:
-            raise TurnFailed(
-                f"The workflow {self.workflow} ended, and its result cannot be kept: "
-                f"{error.detail}"
-            ) from error
-        return output
-
-    def _later(self, what: str, why: str) -> RunDeferred:
-        """Return the end of a run that can do nothing now; it uses up no attempt."""
-        state = self.run.turn.state
-        if state is None:
-            state = self.state(0, started=what == "at work")
-        waiting = state["data"].get("waiting") or {}
-        if (waiting.get("what"), waiting.get("answered")) != (what, self.answered):
-            since = self.run.clock.now().isoformat(timespec="seconds")
-            waiting = {
-                "what": what,
-                "answered": self.answered,
-                "since": since,
-                "looks": 0,
-            }
-        looks = waiting["looks"] + 1
-        data = {**state["data"], "waiting": {**waiting, "looks": looks}}
-        seconds = min(2.0 ** min(looks - 1, 16), LONGEST_WAIT)
-        # Those that an engine kept waiting do not all come back at once.
-        seconds *= random.uniform(0.8, 1)  # noqa: S311  no secret
-        return RunDeferred(
-            self._told(what, why, waiting["since"], looks),
-            wait=timedelta(seconds=seconds),
-            state={**state, "data": data},
-        )
-
-    def _told(self, what: str, why: str, since: str, looks: int) -> str:
-        place = f"{self.engine.name} at {self.engine.where}"
-        when = f"since {datetime.fromisoformat(since):%Y-%m-%d %H:%M:%S} UTC"
-        times = "1 time" if looks == 1 else f"{looks} times"
-        if what == "away":
-            return f"Waits for {place}, which does not answer {when}, {times}: {why}"
-        text = (
-            f"The workflow {self.workflow} is at work ({place}) {when}, {times} seen."
-        )
-        return f"{text} {why}".strip()
-
-
-def workflow_id(turn: AgentTurn, *, before: int = 0) -> str:
-    """Return the id of a turn's workflow; of an earlier restart's with `before`."""
-    return f"hitl-{turn.pk}-{turn.restarts - before}"
 
 
 def address_of(definition: AgentDefinition, kind: type[Any]) -> Any:
@@ -286,24 +111,3 @@ def cancel_workflow(turn_id: UUID | str) -> bool:
         return False
     agent = load(definition)
     return isinstance(agent, ForwarderAgent) and agent.cancel(turn)
-
-
-def text_of(error: BaseException) -> str:
-    """Return what an error says, down to what caused it, in one line."""
-    said: list[str] = []
-    seen: BaseException | None = error
-    while seen is not None and len(said) < 5:
-        text = str(seen).strip() or type(seen).__name__
-        if text not in said:
-            said.append(text)
-        seen = seen.__cause__
-    return ": ".join(said)
-
-
-def asking(pending: Any) -> Asking | None:
-    """Return the round that a workflow shows; None while it waits for nothing."""
-    if not isinstance(pending, Mapping):
-        return None
-    if "question" not in pending and not pending.get("calls"):
-        return None
-    return Asking(number=pending["round"], pending=pending)

@@ -95,3 +95,24 @@ class Engine(ABC):
         Raises:
             EngineAway: It does not answer.
         """
+
+
+def text_of(error: BaseException) -> str:
+    """Return what an error says, down to what caused it, in one line."""
+    said: list[str] = []
+    seen: BaseException | None = error
+    while seen is not None and len(said) < 5:
+        text = str(seen).strip() or type(seen).__name__
+        if text not in said:
+            said.append(text)
+        seen = seen.__cause__
+    return ": ".join(said)
+
+
+def asking(pending: Any) -> Asking | None:
+    """Return the round that a workflow shows; None while it waits for nothing."""
+    if not isinstance(pending, Mapping):
+        return None
+    if "question" not in pending and not pending.get("calls"):
+        return None
+    return Asking(number=pending["round"], pending=pending)

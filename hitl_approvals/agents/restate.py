@@ -15,8 +15,6 @@ from hitl_approvals.agents.forwarder import (
     CAPABILITIES,
     ForwarderAgent,
     address_of,
-    asking,
-    text_of,
 )
 from hitl_approvals.agents.links import (
     Absent,
@@ -27,6 +25,8 @@ from hitl_approvals.agents.links import (
     Link,
     Seen,
     Working,
+    asking,
+    text_of,
 )
 from hitl_approvals.agents.snapshots import Maker
 from hitl_approvals.engines import RestateWorkflow

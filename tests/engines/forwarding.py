@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from hitl_approvals import Edit, Reject, Respond, run_turn, services, start_turn
-from hitl_approvals.agents.forwarder import cancel_workflow, workflow_id
+from hitl_approvals.agents.following import workflow_id
+from hitl_approvals.agents.forwarder import cancel_workflow
 from hitl_approvals.models import AgentTurn, TurnStep
 from hitl_approvals.testing.failpoints import armed
 from tests.support import turns

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from hitl_approvals import Reject, Respond
-from hitl_approvals.agents.forwarder import workflow_id
+from hitl_approvals.agents.following import workflow_id
 from hitl_approvals.engines import DBOSWorkflow
 from hitl_approvals.registry import AgentDefinition, registry
 from tests.engines.dbos_support import Database, DBOSHarness

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hitl_approvals import Reject
-from hitl_approvals.agents.forwarder import workflow_id
+from hitl_approvals.agents.following import workflow_id
 from hitl_approvals.engines import RestateWorkflow
 from hitl_approvals.engines.rounds import AnswerRefused
 from hitl_approvals.registry import AgentDefinition, registry

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hitl_approvals import Reject
-from hitl_approvals.agents.forwarder import workflow_id
+from hitl_approvals.agents.following import workflow_id
 from hitl_approvals.engines import TemporalWorkflow
 from hitl_approvals.registry import AgentDefinition, registry
 from tests.engines.forwarding import (

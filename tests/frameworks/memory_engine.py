@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from hitl_approvals.agents.forwarder import CAPABILITIES, ForwarderAgent, asking
+from hitl_approvals.agents.forwarder import CAPABILITIES, ForwarderAgent
 from hitl_approvals.agents.links import (
     Absent,
     Broken,
@@ -17,6 +17,7 @@ from hitl_approvals.agents.links import (
     Link,
     Seen,
     Working,
+    asking,
 )
 from hitl_approvals.agents.snapshots import Maker
 from hitl_approvals.engines import rounds

@@ -10,7 +10,8 @@ import pytest
 
 from hitl_approvals import services
 from hitl_approvals.agents import dbos, restate, temporal
-from hitl_approvals.agents.forwarder import LONGEST_WAIT, cancel_workflow, workflow_id
+from hitl_approvals.agents.following import LONGEST_WAIT, workflow_id
+from hitl_approvals.agents.forwarder import cancel_workflow
 from hitl_approvals.engines import rounds
 from hitl_approvals.models import AgentTurn, DbNow
 from hitl_approvals.registry import AgentDefinition, registry
@@ -66,6 +67,10 @@ def test_a_turn_that_waits_for_its_engine_is_looked_at_less_and_less_often(
         turns.resume(turn)
         spans.append(waits(turn).total_seconds())
 
+    engine.start_server()
+    pursue(turn)
+
+    assert (turn.status, turn.last_error) == ("suspended", "")
     assert spans[0] <= 1
     assert 1 < spans[1] <= 2
     assert 0.7 * LONGEST_WAIT < spans[-1] <= LONGEST_WAIT
@@ -84,6 +89,7 @@ def test_a_wait_begins_anew_after_the_workflow_went_on(engine: MemoryEngine) -> 
     engine.start_server()
     pursue(turn)
     assert "waiting" not in turn.state["data"]
+    assert turn.last_error == ""
 
     turns.decide(turns.waiting(turn)[0])
     engine.stop_server()
