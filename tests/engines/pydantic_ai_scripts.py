@@ -93,3 +93,11 @@ def told(messages: list[Any]) -> list[list[str]]:
 def read_output(turn: Any) -> dict[str, tuple[str, str]]:
     """Return outcome and text by call, as the model was told them at the end."""
     return {id_: (outcome, text) for id_, outcome, text in json.loads(turn.output)}
+
+
+def fails(turn: Any, *texts: str) -> None:
+    """Check that a turn stopped visibly, with these texts, and ran nothing."""
+    assert turn.status == "needs_attention"
+    for text in texts:
+        assert text in turn.last_error + turn.error
+    assert world.effects == []

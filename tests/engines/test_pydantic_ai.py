@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from hitl_approvals import Approve, Edit, Reject, services
+from hitl_approvals import Approve, Edit, Reject, services, tool
 from hitl_approvals.exceptions import PayloadRejected
 from hitl_approvals.registry import registry
 from tests.engines import pydantic_ai_scripts as scripts
@@ -251,6 +252,75 @@ def test_a_free_call_in_doubt_stops_the_run_that_began() -> None:
     assert turn.status == "completed"
     assert the_world.names() == ["pay"]
     assert the_world.model_calls == ["reply 0", "reply 1"]
+
+
+def test_what_ran_beside_a_free_call_in_doubt_runs_once() -> None:
+    the_world.plan("note", raises(TimeoutError("no answer")))
+    reads = [call(f"r{n}", "read", name=str(n)) for n in range(3)]
+    turn = begin([NOTE, *reads])
+
+    (row,) = turns.waiting(turn)
+    turns.settle(row, "happened")
+    turns.resume(turn)
+
+    assert turn.status == "completed"
+    assert the_world.names() == ["read"] * 3
+    assert sorted(args["name"] for _, args in the_world.effects) == ["0", "1", "2"]
+    assert the_world.model_calls == ["reply 0", "reply 1"]
+
+
+def test_async_tools_run_on_the_agents_own_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(registry, "tools", dict(registry.tools))
+    loops: list[Any] = []
+
+    async def fetch(name: str) -> str:
+        await asyncio.sleep(0)
+        loops.append(asyncio.get_running_loop())
+        return f"{name} fetched"
+
+    free = tool(name="fetch", effect="unsafe", requires_approval=False)(fetch)
+    gated = tool(name="fetch_secret", effect="unsafe")(fetch)
+    definition = scripts.define(tools=[free, gated])
+    monkeypatch.setitem(registry.agents, scripts.NAME, definition)
+
+    turn = begin(
+        [
+            call("c1", "fetch", name="a"),
+            call("c2", "fetch_secret", name="b"),
+            call("c3", "fetch", name="c"),
+        ]
+    )
+    assert len(loops) == 2
+    assert loops[0] is loops[1]
+    turns.decide_and_resume(turn)
+
+    assert turn.status == "completed"
+    assert len(loops) == 3
+    assert read_output(turn)["c2"] == ("success", "b fetched")
+
+
+def test_the_frameworks_own_test_model_meets_the_gate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def factory(tools: Any) -> Any:
+        from pydantic_ai import Agent
+        from pydantic_ai.models.test import TestModel
+
+        return Agent(TestModel(custom_output_text="done"), tools=tools)
+
+    chosen = [agents.mail, agents.note]
+    definition = scripts.define(target=factory, tools=chosen)
+    monkeypatch.setitem(registry.agents, scripts.NAME, definition)
+
+    turn = begin([])
+
+    assert [row.tool_name for row in turns.waiting(turn)] == ["mail"]
+    assert the_world.names() == ["note"]
+    turns.decide_and_resume(turn)
+    assert (turn.status, turn.output) == ("completed", "done")
+    assert the_world.names() == ["note", "mail"]
 
 
 def test_the_reviewer_sees_the_conversation_and_why_it_is_gated() -> None:

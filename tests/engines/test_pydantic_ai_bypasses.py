@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,7 @@ from hitl_approvals import services
 from hitl_approvals.models import AgentTurn
 from hitl_approvals.registry import registry
 from tests.engines import pydantic_ai_scripts as scripts
-from tests.engines.pydantic_ai_scripts import call, read_output
+from tests.engines.pydantic_ai_scripts import call, fails, read_output
 from tests.support import turns
 from tests.support.world import world as the_world
 
@@ -33,141 +32,6 @@ def built(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
         return "built"
 
     return register
-
-
-def fails(turn: AgentTurn, *texts: str) -> None:
-    """Check that a turn stopped visibly, with these texts, and ran nothing."""
-    assert turn.status == "needs_attention"
-    for text in texts:
-        assert text in turn.last_error + turn.error
-    assert the_world.effects == []
-
-
-def erasing(ran: list[str], *, mark: bool, **options: Any) -> Callable[[Any], Any]:
-    """Return a factory whose agent has a tool of its own."""
-
-    def erase(what: str) -> str:
-        ran.append(what)
-        return "gone"
-
-    def factory(tools: Any) -> Any:
-        from pydantic_ai import Tool
-
-        from hitl_approvals.agents.pydantic_ai import ungated
-
-        own = Tool(erase, **options)
-        return scripts.scripted([*tools, ungated(own) if mark else own])
-
-    return factory
-
-
-ERASE = call("c8", "erase", what="all")
-
-
-def test_a_tool_that_no_gate_stands_before_is_a_visible_stop(built: Any) -> None:
-    ran: list[str] = []
-
-    turn = turns.begin([ERASE], agent=built(erasing(ran, mark=False)))
-
-    fails(turn, "No gate stands before `erase`", "ungated(...)")
-    assert (ran, the_world.model_calls) == ([], [])
-
-
-def test_a_tool_that_the_site_lets_be_runs_ungated(built: Any) -> None:
-    ran: list[str] = []
-
-    turn = turns.begin([ERASE, PAY], agent=built(erasing(ran, mark=True)))
-    turns.decide_and_resume(turn)
-
-    assert turn.status == "completed"
-    assert (ran, the_world.names()) == (["all"], ["pay"])
-
-
-def test_an_ungated_tool_with_an_approval_of_its_own_is_a_visible_stop(
-    built: Any,
-) -> None:
-    ran: list[str] = []
-    factory = erasing(ran, mark=True, requires_approval=True)
-
-    turn = turns.begin([PAY, ERASE], agent=built(factory))
-
-    fails(turn, "`erase`", "Pydantic AI's own means", "@tool")
-    assert ran == []
-    assert turns.rows(turn) == []
-
-
-def test_a_tool_that_a_hook_adds_late_is_not_entered(built: Any) -> None:
-    ran: list[str] = []
-
-    def erase(what: str) -> str:
-        ran.append(what)
-        return "gone"
-
-    def factory(tools: Any) -> Any:
-        from pydantic_ai.capabilities import AbstractCapability
-        from pydantic_ai.toolsets import CombinedToolset, FunctionToolset
-
-        class Adding(AbstractCapability[Any]):
-            def get_wrapper_toolset(self, toolset: Any) -> Any:
-                return CombinedToolset([toolset, FunctionToolset([erase])])
-
-        return scripts.scripted(tools, capabilities=[Adding()])
-
-    turn = turns.begin([ERASE], agent=built(factory))
-
-    fails(turn, "No gate stands before `erase`")
-    assert ran == []
-
-
-def test_a_tool_that_runs_elsewhere_is_a_visible_stop(built: Any) -> None:
-    def factory(tools: Any) -> Any:
-        from pydantic_ai.tools import ToolDefinition
-        from pydantic_ai.toolsets import ExternalToolset
-
-        from hitl_approvals.agents.pydantic_ai import ungated
-
-        schema = {"type": "object", "properties": {}}
-        outside = ToolDefinition(name="outside", parameters_json_schema=schema)
-        toolset = ungated(ExternalToolset([outside]))
-        return scripts.scripted(tools, toolsets=[toolset])
-
-    turn = turns.begin([call("c8", "outside")], agent=built(factory))
-
-    fails(turn, "`outside`", "Pydantic AI's own means")
-
-
-def marking(tools: Any) -> Any:
-    for one in tools:
-        one.requires_approval = True
-    return scripts.scripted(tools)
-
-
-def test_a_tool_of_ours_that_the_agent_marks_is_asked_for_by_our_gate(
-    built: Any,
-) -> None:
-    turn = turns.begin([NOTE, PAY], agent=built(marking))
-
-    note, pay = turns.rows(turn)
-    assert (note.tool_name, pay.tool_name) == ("note", "pay")
-    assert "the agent marks this tool" in note.policy["why"]
-    assert note.context["agent_reason"] == "reason 0"
-    assert the_world.effects == []
-
-    turns.decide_and_resume(turn)
-
-    assert turn.status == "completed"
-    assert the_world.names() == ["note", "pay"]
-    assert list(read_output(turn)) == ["c3", "c1"]
-
-
-def test_a_marked_call_that_does_not_fit_is_told_at_once(built: Any) -> None:
-    turn = turns.begin([call("c3", "note", words="hello")], agent=built(marking))
-
-    assert turn.status == "completed"
-    assert turns.rows(turn) == []
-    outcome, text = read_output(turn)["c3"]
-    assert outcome == "failed"
-    assert "words" in text
 
 
 @pytest.mark.parametrize("approve", [True, False])
@@ -284,23 +148,6 @@ def test_an_output_that_overtakes_a_gated_call_is_a_visible_stop(built: Any) -> 
     turn = turns.begin([PAY], agent=built(factory))
 
     fails(turn, "`pay`", "swallowed the pause")
-
-
-def test_tools_that_another_agent_calls_are_refused(built: Any) -> None:
-    def factory(tools: Any) -> Any:
-        from hitl_approvals.agents.pydantic_ai import ungated
-
-        other = scripts.scripted(tools)
-
-        async def delegate() -> str:
-            result = await other.run(json.dumps([[NOTE]]))
-            return str(result.output)
-
-        return scripts.scripted([*tools, ungated(delegate)])
-
-    turn = turns.begin([call("c8", "delegate")], agent=built(factory))
-
-    fails(turn, "`note`", "another agent's")
 
 
 def test_a_tool_that_lost_its_place_in_the_agent_is_a_visible_stop(

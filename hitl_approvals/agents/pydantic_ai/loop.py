@@ -31,7 +31,7 @@ from hitl_approvals.agents.pydantic_ai.pauses import (
     let_in,
     offer_rest,
 )
-from hitl_approvals.agents.pydantic_ai.tools import gated
+from hitl_approvals.agents.pydantic_ai.tools import NoPlainCalls, gated
 from hitl_approvals.agents.pydantic_ai.visit import Visit, visiting
 from hitl_approvals.agents.snapshots import REMEDY, Maker, Snapshot
 from hitl_approvals.exceptions import (
@@ -41,7 +41,7 @@ from hitl_approvals.exceptions import (
     TurnFailed,
 )
 from hitl_approvals.models import PendingInterrupt
-from hitl_approvals.registry import AgentDefinition
+from hitl_approvals.registry import AgentDefinition, current_gate
 from hitl_approvals.services.run import Run
 
 FINAL = (UnexpectedModelBehavior, UsageLimitExceeded)
@@ -125,7 +125,7 @@ class PydanticAgent(FrameworkAgent):
         self, visit: Visit, prompt: Any = None, **resumed: Any
     ) -> Completed | Paused:
         turn = visit.turn
-        token = visiting.set(visit)
+        token, gate = visiting.set(visit), current_gate.set(NoPlainCalls(turn))
         try:
             # Its connections belong to this event loop, and are closed before it ends.
             async with self._agent:
@@ -146,6 +146,7 @@ class PydanticAgent(FrameworkAgent):
             raise TurnFailed(f"{type(error).__name__}: {error}") from error
         finally:
             visiting.reset(token)
+            current_gate.reset(gate)
         visit.require_all_entered()
         if not isinstance(result.output, DeferredToolRequests):
             return Completed(_as_json(result.output))

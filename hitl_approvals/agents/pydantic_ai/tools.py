@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from typing import Any
 
 import pydantic_ai
@@ -50,7 +51,8 @@ def gated(tool: Tool[Any, Any]) -> pydantic_ai.Tool[Any]:
         body,
         name=tool.name,
         description=tool.description,
-        json_schema=tool.signature.args_schema,
+        # A copy: a model's own dialect may be made of it in place.
+        json_schema=deepcopy(tool.signature.args_schema),
         takes_ctx=True,
     )
     made.function_schema.validator = _Unchecked()
@@ -79,6 +81,32 @@ def require_known(tools: Iterable[ToolDefinition], turn: FrameworkTurn) -> None:
                 f"No gate stands before {names}, so the agent is not run. Make it a tool "
                 "with `@tool` and name it in `tools=` of the agent, or say that nobody has "
                 "to be asked: `ungated(...)` of `hitl_approvals.agents.pydantic_ai`."
+            )
+        )
+
+
+class NoPlainCalls:
+    """Stands where a turn's gate stands for code that calls tools as plain functions.
+
+    Such code runs in threads of the framework's and again in each run: nothing could
+    tell its calls apart.
+    """
+
+    def __init__(self, turn: FrameworkTurn) -> None:
+        self._turn = turn
+
+    def call_function(self, tool: Tool[Any, Any], args: dict[str, Any]) -> Any:
+        """Refuse.
+
+        Raises:
+            RunDiverged: Always.
+        """
+        self._turn.stop(
+            RunDiverged(
+                f"`{tool.name}` was called as a plain function inside of an agent of "
+                "Pydantic AI; it did not run. Name it in `tools=` of the agent, so that "
+                f"the model calls it, or write `{tool.name}.unguarded(...)` if nobody has "
+                "to be asked."
             )
         )
 
