@@ -468,6 +468,49 @@ def test_several_agents_replay_after_a_crash(as_tool: bool, declare: Declare) ->
     assert the_world.names() == ["note", "pay"]
 
 
+def test_inner_agents_of_one_reply_run_one_after_the_other(declare: Declare) -> None:
+    def two_inside(tools: list[Any]) -> Any:
+        from agents import Agent
+        from agents.testing import ScriptedModel, assistant_message, function_call
+
+        from tests.engines.openai_agents_support import Playing
+
+        def inner(name: str) -> Any:
+            replies = [
+                [{**NOTE, "args": {"text": name}}],
+                [pay("x", order=name)],
+            ]
+
+            def play(number: int, told: list[Any], items: list[Any]) -> dict[str, Any]:
+                the_world.model_calls.append(name)
+                calls = replies[number] if number < len(replies) else []
+                return {"text": told[-1][1] if told else "", "tool_calls": calls}
+
+            made = Agent(name=name, model=Playing(play), tools=tools)
+            return made.as_tool(name, "Helps.")
+
+        asks = [function_call(one, {"input": "go"}, call_id=one) for one in "ab"]
+        model = ScriptedModel([asks, [assistant_message("done")]])
+        return Agent(name="front", model=model, tools=[inner("a"), inner("b")])
+
+    turn = started(declare(two_inside), "please")
+
+    # In another order, a replay would give one agent the replies of the other.
+    assert the_world.model_calls == ["a", "a", "b", "b"]
+    first, second = turns.rows(turn)
+    assert [row.args["order"] for row in (first, second)] == ["a", "b"]
+    turns.decide(first, Reject("no"))
+    turns.decide(second)
+    turns.resume(turn)
+
+    assert (turn.status, turn.output) == ("completed", "done"), turn.last_error
+    assert the_world.names() == ["note", "note", "pay"]
+    assert the_world.effects[-1][1]["order"] == "b"
+    assert the_world.model_calls == ["a", "a", "b", "b", "a", "b"]
+    outcomes = [row.outcome_status for row in turns.rows(turn)]
+    assert outcomes == ["refused", "succeeded"]
+
+
 def test_an_inner_agent_that_swallows_a_stop_is_not_believed(
     declare: Declare,
 ) -> None:
