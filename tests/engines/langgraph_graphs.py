@@ -15,6 +15,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Send, interrupt
+from pydantic import BaseModel
 
 Play = Callable[[int, list[tuple[str, str]]], dict[str, Any]]
 
@@ -160,6 +161,13 @@ def tool_node(
         return graph
 
     return factory
+
+
+class Refund(BaseModel):
+    """What an agent has to answer with."""
+
+    order: str
+    amount: int
 
 
 class Answers(TypedDict):

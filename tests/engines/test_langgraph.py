@@ -249,6 +249,49 @@ def test_a_worker_that_lost_its_turn_does_not_move_the_conversation_on(
     assert latest.checkpoint["channel_values"].get("log", []) == []
 
 
+def test_a_structured_response_is_the_output() -> None:
+    from langchain.agents.structured_output import ToolStrategy
+
+    from hitl_approvals.checkpoints import DjangoCheckpointSaver
+
+    answer = [call("c9", "Refund", order="A1", amount=5)]
+    declare(
+        graphs.react(
+            [[PAY], answer],
+            response_format=ToolStrategy(graphs.Refund),
+            checkpointer=DjangoCheckpointSaver(allow=[graphs.Refund]),
+        )
+    )
+    turn = begin("refunds")
+    turns.decide_and_resume(turn)
+
+    assert turn.status == "completed", turn.last_error
+    assert turn.output == {"order": "A1", "amount": 5}
+
+
+def test_a_graph_reads_the_options_of_the_turn_as_its_context() -> None:
+    from langgraph.graph import END, START, StateGraph
+    from langgraph.runtime import Runtime
+
+    def work(state: Any, runtime: Runtime[Any]) -> Any:
+        return {"log": [runtime.context["tenant"]]}
+
+    work.__annotations__["runtime"] = Runtime
+
+    def factory(tools: list[Any]) -> Any:
+        graph = StateGraph(graphs.Log, context_schema=dict)
+        graph.add_node("work", work)
+        graph.add_edge(START, "work")
+        graph.add_edge("work", END)
+        return graph
+
+    declare(factory)
+    turn = begin("refunds", {"log": []}, execute_options={"tenant": "acme"})
+
+    assert turn.status == "completed", turn.last_error
+    assert turn.output == {"log": ["acme"]}
+
+
 # what cannot work is said
 
 
