@@ -186,6 +186,20 @@ def test_a_marked_call_that_does_not_fit_is_told_at_once(built: Any) -> None:
     assert "words" in text
 
 
+def test_a_marked_call_that_does_not_fit_waits_with_the_others(built: Any) -> None:
+    unfit = call("c3", "note", words="hello")
+    turn = turns.begin([unfit, PAY], agent=built(marking))
+
+    assert [row.tool_name for row in turns.rows(turn)] == ["pay"]
+    turns.decide_and_resume(turn)
+
+    assert turn.status == "completed", turn.last_error
+    assert the_world.names() == ["pay"]
+    told = read_output(turn)
+    assert told["c1"] == ("success", '{"effect": 1}')
+    assert told["c3"][0] == "failed"
+
+
 def test_tools_that_another_agent_calls_are_refused(built: Any) -> None:
     def factory(tools: Any) -> Any:
         from hitl_approvals.agents.pydantic_ai import ungated
