@@ -225,7 +225,7 @@ class FrameworkAgent(ABC):
 
     def start(self, run: Run, input: Any) -> Completed | Suspended:  # noqa: A002
         """Perform a turn from its beginning."""
-        return self._perform(run, None, input)
+        return _performed(self, run, None, input)
 
     def resume(
         self, run: Run, state: Any, decisions: Sequence[PendingInterrupt]
@@ -233,60 +233,64 @@ class FrameworkAgent(ABC):
         """Go on from the last pause: first all decided calls, then the framework."""
         # Without a state it never paused by itself: a call was in doubt before that.
         snapshot = None if state is None else unpack(self.maker, state)
-        return self._perform(run, snapshot, run.turn.input)
+        return _performed(self, run, snapshot, run.turn.input)
 
-    def _perform(
-        self, run: Run, snapshot: Snapshot | None, given: Any
-    ) -> Completed | Suspended:
-        replies = 0 if snapshot is None else snapshot.replies
-        turn = FrameworkTurn(run, self.definition, replies=replies)
 
-        def work() -> Completed | Paused:
-            if snapshot is None:
-                return self._loop(self.begin, turn, given)
-            told = turn.perform(*snapshot.calls)
-            messages = {
-                (call.origin, call.id, call.ordinal): message
-                for call, message in zip(snapshot.calls, told, strict=True)
-            }
-            return self._loop(self.go_on, turn, snapshot, messages)
+# Functions, not methods: an adapter's own methods may be called whatever they like.
 
-        try:
-            outcome = guarded(turn, work)
-        except InterruptSuspended:
-            return Suspended()
-        if isinstance(outcome, Completed):
-            return self._completed(turn, outcome)
-        return self._suspended(turn, outcome)
 
-    @staticmethod
-    def _loop(perform: Callable[..., Any], *args: Any) -> Completed | Paused:
-        outcome: Completed | Paused = awaited(perform, *args)
-        return outcome
+def _performed(
+    agent: FrameworkAgent, run: Run, snapshot: Snapshot | None, given: Any
+) -> Completed | Suspended:
+    replies = 0 if snapshot is None else snapshot.replies
+    turn = FrameworkTurn(run, agent.definition, replies=replies)
 
-    def _completed(self, turn: FrameworkTurn, outcome: Completed) -> Completed:
-        if turn.wanted:
-            # Whatever made the loop go on: nobody has decided, so it is not over.
-            raise RunDiverged(
-                f"The agent ended while {_named(turn)} waits for a person; nothing of "
-                "that ran. Something between the model and its tools swallowed the pause."
-            )
-        return outcome
+    def work() -> Completed | Paused:
+        if snapshot is None:
+            return _played(agent.begin, turn, given)
+        told = turn.perform(*snapshot.calls)
+        messages = {
+            (call.origin, call.id, call.ordinal): message
+            for call, message in zip(snapshot.calls, told, strict=True)
+        }
+        return _played(agent.go_on, turn, snapshot, messages)
 
-    def _suspended(self, turn: FrameworkTurn, outcome: Paused) -> Suspended:
-        if not turn.wanted:
-            raise RunDiverged(
-                f"{self.maker.framework} paused, and nothing waits for a person."
-            )
-        return Suspended(
-            requests=list(turn.wanted.values()),
-            state=pack(
-                self.maker,
-                outcome.data,
-                calls=list(turn.waiting.values()),
-                replies=turn.replies,
-            ),
+    try:
+        outcome = guarded(turn, work)
+    except InterruptSuspended:
+        return Suspended()
+    if isinstance(outcome, Completed):
+        return _completed(turn, outcome)
+    return _suspended(agent.maker, turn, outcome)
+
+
+def _played(loop: Callable[..., Any], *args: Any) -> Completed | Paused:
+    outcome: Completed | Paused = awaited(loop, *args)
+    return outcome
+
+
+def _completed(turn: FrameworkTurn, outcome: Completed) -> Completed:
+    if turn.wanted:
+        # Whatever made the loop go on: nobody has decided, so it is not over.
+        raise RunDiverged(
+            f"The agent ended while {_named(turn)} waits for a person; nothing of "
+            "that ran. Something between the model and its tools swallowed the pause."
         )
+    return outcome
+
+
+def _suspended(maker: Maker, turn: FrameworkTurn, outcome: Paused) -> Suspended:
+    if not turn.wanted:
+        raise RunDiverged(f"{maker.framework} paused, and nothing waits for a person.")
+    return Suspended(
+        requests=list(turn.wanted.values()),
+        state=pack(
+            maker,
+            outcome.data,
+            calls=list(turn.waiting.values()),
+            replies=turn.replies,
+        ),
+    )
 
 
 def _named(turn: FrameworkTurn) -> str:

@@ -36,7 +36,7 @@ class ScriptedAgent(FrameworkAgent):
     capabilities = CAPABILITIES
 
     async def begin(self, turn: FrameworkTurn, given: Any) -> Completed | Paused:
-        return await self._converse(turn, [{"role": "user", "content": given}])
+        return await self._loop(turn, [{"role": "user", "content": given}])
 
     async def go_on(
         self,
@@ -44,9 +44,9 @@ class ScriptedAgent(FrameworkAgent):
         snapshot: Snapshot,
         messages: Mapping[tuple[str, str, int], dict[str, Any]],
     ) -> Completed | Paused:
-        return await self._converse(turn, snapshot.data["messages"])
+        return await self._loop(turn, snapshot.data["messages"])
 
-    async def _converse(
+    async def _loop(
         self, turn: FrameworkTurn, messages: list[dict[str, Any]]
     ) -> Completed | Paused:
         while True:
