@@ -187,12 +187,13 @@ def test_every_status_of_a_message_is_documented() -> None:
 
 
 def test_every_command_is_documented() -> None:
-    folder = DOCS.parent / "hitl_approvals" / "management" / "commands"
+    package = DOCS.parent / "hitl_approvals"
     table = tables_of(REFERENCE / "python.md")["Commands"]
 
     documented = {code(row["command"]).removeprefix("manage.py ") for row in table}
 
-    assert documented == {path.stem for path in folder.glob("hitl_*.py")}
+    commands = package.rglob("management/commands/hitl_*.py")
+    assert documented == {path.stem for path in commands}
 
 
 def _check_ids() -> list[str]:

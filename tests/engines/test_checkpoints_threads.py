@@ -107,6 +107,21 @@ def test_the_thread_is_over_or_waits_as_the_graph_does(durability: str) -> None:
     assert not PendingWrite.objects.filter(checkpoint_id=last.checkpoint_id).exists()
 
 
+@pytest.mark.parametrize(
+    ("durability", "stored"), [("sync", (5, 12, 6)), ("exit", (2, 1, 3))]
+)
+def test_a_graph_with_one_pause_stores_what_the_page_says(
+    durability: str, stored: tuple[int, int, int]
+) -> None:
+    from tests.engines import checkpoints_support as graphs
+    from tests.support.checkpoints import counts
+
+    graphs.start(saver(), "t", durability=durability)
+    graphs.resume(saver(), "t", durability=durability)
+
+    assert counts("t") == stored
+
+
 def test_many_threads_share_one_saver(opened: list[BaseDatabaseWrapper]) -> None:
     from tests.engines import checkpoints_support as graphs
 
