@@ -11,6 +11,7 @@ from hitl_approvals.exceptions import (
     HitlConfigurationError,
     LeaseLost,
     NotInTurn,
+    ToolNotStarted,
 )
 from hitl_approvals.models import AgentTurn
 from hitl_approvals.services.run import Run
@@ -218,6 +219,18 @@ def test_a_free_call_in_doubt_stops_the_graph_where_it_is() -> None:
     assert turn.status == "completed", turn.last_error
     assert world.model_calls == ["reply 0", "reply 1"]
     assert "stopped" not in world.told[0][1]
+
+
+def test_a_free_call_that_could_not_start_is_tried_again() -> None:
+    world.plan("note", raises(ToolNotStarted("not yet")))
+    declare(graphs.tool_node([[NOTE]], handle_tool_errors=True))
+    turn = begin("refunds")
+    assert (turn.status, world.effects) == ("ready", [])
+    assert "could not be started yet" in turn.last_error
+    turns.resume(turn)
+
+    assert (turn.status, world.names()) == ("completed", ["note"])
+    assert world.model_calls == ["reply 0", "reply 1"]
 
 
 def test_a_worker_that_lost_its_turn_does_not_move_the_conversation_on(

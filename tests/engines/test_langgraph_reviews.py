@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from hitl_approvals import Edit, Reject, Respond, results
+from hitl_approvals.models import AgentTurn
+from hitl_approvals.testing.failpoints import armed
 from tests.engines.langgraph_support import (
     MAIL,
     NOTE,
@@ -18,7 +20,7 @@ from tests.engines.langgraph_support import (
 )
 from tests.support import turns
 from tests.support.agents import mail, note, pay
-from tests.support.world import world
+from tests.support.world import Crash, world
 
 pytestmark = [pytest.mark.engines, pytest.mark.django_db(transaction=True)]
 
@@ -212,6 +214,30 @@ def test_what_changes_after_the_review_does_not_run(mode: str) -> None:
 
     assert turn.status == "completed", turn.last_error
     assert [args["note"] for _name, args in world.effects] == [""]
+
+
+@MODES
+def test_a_review_that_no_row_was_written_for_is_asked_for_after_a_crash(
+    mode: str,
+) -> None:
+    def die() -> None:
+        raise Crash
+
+    declare(graphs.react([[PAY, MAIL]], [graphs.review(mode, ["approve"], pay=1)]))
+    with armed("suspend.before_commit", die), pytest.raises(Crash):
+        begin("refunds")
+    turn = AgentTurn.objects.get()
+    turns.recover(turn)
+
+    # Batched, the middleware holds the whole reply until its part is decided.
+    asked = ["pay", "mail"] if mode == "per_call" else ["pay"]
+    assert [row.tool_name for row in turns.rows(turn)] == asked
+    assert turns.rows(turn)[0].allowed_decisions == ["approve"]
+    while turn.status == "suspended":
+        turns.decide_and_resume(turn)
+    assert turn.status == "completed", turn.last_error
+    assert sorted(world.names()) == ["mail", "pay"]
+    assert world.model_calls == ["reply 0", "reply 1"]
 
 
 @MODES
