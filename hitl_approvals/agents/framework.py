@@ -94,8 +94,9 @@ class FrameworkTurn(Turn):
         before = self._ordinals[REPLY]
         try:
             return self.step(REPLY, ask, *args, result_type=result_type)
-        except Exception:
-            # A framework may ask again by itself: that is the same reply then.
+        except BaseException:
+            # A framework may ask again by itself, after a timeout that cancelled this
+            # too: that is the same reply then.
             self._ordinals[REPLY] = before
             raise
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -201,8 +202,6 @@ def test_a_call_that_the_sdk_approves_by_itself_does_not_run(declare: Declare) -
 
 
 def test_a_tool_belongs_to_a_turn(declare: Declare) -> None:
-    import asyncio
-
     from agents import RunConfig, Runner
 
     from hitl_approvals.agents.base import load
@@ -716,35 +715,49 @@ def test_a_reply_keeps_its_ids_and_its_usage_when_it_is_replayed(
     assert state["context"]["usage"]["total_tokens"] == 7
 
 
+@pytest.mark.parametrize("fault", ["error", "timeout"])
 def test_a_model_that_is_asked_again_by_the_sdk_gives_the_same_reply(
-    declare: Declare,
+    fault: str, declare: Declare
 ) -> None:
+    stopped: list[str] = []
+
     def flaky(tools: list[Any]) -> Any:
-        from agents import Agent, ModelSettings
+        from agents import ModelSettings
         from agents.retry import ModelRetrySettings
-        from agents.testing import ScriptedModel, assistant_message, function_call
 
-        model = ScriptedModel(
-            [
-                ConnectionError("gone"),
-                [function_call("pay", {"order": "A1", "amount": "5"}, call_id="c1")],
-                [assistant_message("done")],
-            ]
-        )
-        retry = ModelRetrySettings(
-            max_retries=2,
-            backoff={"initial_delay": 0, "max_delay": 0, "jitter": False},
-            policy=lambda context: True,
-        )
-        settings = ModelSettings(retry=retry)
-        return Agent(name="flaky", model=model, tools=tools, model_settings=settings)
+        from tests.engines.openai_agents_support import Playing, playing
 
-    turn = started(declare(flaky), "please")
+        class Flaky(Playing):
+            async def get_response(self, *args: Any, **kwargs: Any) -> Any:
+                if not stopped:
+                    stopped.append(fault)
+                    if fault == "error":
+                        raise ConnectionError("gone")
+                    try:
+                        await asyncio.Event().wait()
+                    finally:
+                        stopped.append("cancelled")
+                return await super().get_response(*args, **kwargs)
+
+        made = playing(tools)
+        made.model = Flaky(made.model.play)
+        made.model_settings = ModelSettings(
+            timeout=0.2 if fault == "timeout" else None,
+            retry=ModelRetrySettings(
+                max_retries=2,
+                backoff={"initial_delay": 0, "max_delay": 0, "jitter": False},
+                policy=lambda context: True,
+            ),
+        )
+        return made
+
+    turn = begin(declare(flaky), [NOTE, pay()])
     assert (turn.status, turn.state["replies"]) == ("suspended", 1), turn.last_error
     turns.decide_and_resume(turn)
 
     assert turn.status == "completed", turn.last_error
-    assert the_world.names() == ["pay"]
+    assert the_world.names() == ["note", "pay"]
+    assert stopped == ([fault, "cancelled"] if fault == "timeout" else [fault])
 
 
 # Versions
