@@ -30,6 +30,7 @@ EXTRAS = {
 SERVERS = {
     "langgraph": "engines-langgraph",
     "langchain": "engines-langgraph",
+    "pydantic-ai": "engines-pydantic-ai",
     "temporal": "engines-temporal",
     "restate": "engines-restate",
 }
