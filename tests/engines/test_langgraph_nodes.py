@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 
 from hitl_approvals import Edit, Reject, Respond, current_call, tool
 from hitl_approvals.exceptions import ApprovalRejected
 from hitl_approvals.registry import registry
+from hitl_approvals.testing.failpoints import armed
 from tests.concurrency.meeting import together
 from tests.engines.langgraph_support import (
     MAIL,
@@ -22,7 +23,7 @@ from tests.engines.langgraph_support import (
 )
 from tests.support import turns
 from tests.support.agents import mail, note, pay
-from tests.support.world import world
+from tests.support.world import Crash, world
 
 pytestmark = [pytest.mark.engines, pytest.mark.django_db(transaction=True)]
 
@@ -429,6 +430,67 @@ def test_a_failing_sibling_does_not_cut_off_a_call_under_way() -> None:
     assert turn.status == "completed", turn.last_error
     assert world.names() == ["note"]
     assert turns.step_statuses(turn) == ["succeeded"]
+
+
+def test_a_workflow_of_the_functional_api_is_a_graph_as_well() -> None:
+    from langgraph.func import entrypoint, task
+    from langgraph.types import interrupt
+
+    @task
+    def refund(order: str) -> Any:
+        return pay(order, 5)
+
+    def factory(tools: list[Any]) -> Any:
+        @entrypoint()
+        def work(given: Any) -> Any:
+            paid = [one.result() for one in [refund("A1"), refund("B2")]]
+            return {"paid": paid, "color": interrupt("color?")}
+
+        return work
+
+    declare(factory)
+    turn = begin("refunds", {"order": "A1"})
+    while turn.status == "suspended":
+        for row in turns.waiting(turn):
+            turns.decide(row, Respond("red") if row.kind == "question" else None)
+        turns.resume(turn)
+
+    assert turn.status == "completed", turn.last_error
+    assert turn.output == {"paid": [{"effect": 1}, {"effect": 2}], "color": "red"}
+    assert len(turns.rows(turn)) == 3
+
+
+def test_a_run_that_died_after_the_end_gives_what_the_graph_puts_out() -> None:
+    from langgraph.graph import END, START, StateGraph
+
+    def work(state: Any) -> Any:
+        return {"log": [pay("A1", 5)], "secret": "internal"}
+
+    class Said(TypedDict):
+        log: list[Any]
+
+    class All(Said):
+        secret: str
+
+    def factory(tools: list[Any]) -> Any:
+        graph = StateGraph(All, output_schema=Said)
+        graph.add_node("work", work)
+        graph.add_edge(START, "work")
+        graph.add_edge("work", END)
+        return graph
+
+    def die() -> None:
+        raise Crash
+
+    declare(factory)
+    turn = begin("refunds", {"secret": ""})
+    turns.decide(turns.only(turn))
+    with armed("end.before_commit", die), pytest.raises(Crash):
+        turns.resume(turn)
+    turns.recover(turn)
+
+    assert (turn.status, turn.output) == ("completed", {"log": [{"effect": 1}]})
+    assert world.names() == ["pay"]
 
 
 # at once

@@ -22,7 +22,11 @@ from hitl_approvals.agents.langgraph.building import graph_of
 from hitl_approvals.agents.langgraph.pauses import Pauses, is_review
 from hitl_approvals.agents.langgraph.saving import Saving, awaitable
 from hitl_approvals.agents.langgraph.session import Session
-from hitl_approvals.agents.langgraph.shapes import graph_input, output_of
+from hitl_approvals.agents.langgraph.shapes import (
+    graph_input,
+    kept_for_output,
+    output_of,
+)
 from hitl_approvals.agents.langgraph.threads import Place, Thread, checkpoint_id
 from hitl_approvals.agents.snapshots import REMEDY, Maker, Snapshot
 from hitl_approvals.exceptions import RunDiverged
@@ -90,7 +94,8 @@ class _Play:
             what = graph_input(self._graph, given)
         else:
             if self._is_over(place.state):
-                return Completed(output_of(place.state.values))
+                values = kept_for_output(self._graph, place.state.values)
+                return Completed(output_of(values))
             answers = await self._answers(
                 session, _unanswered(place.state), place.state.values
             )
@@ -109,7 +114,7 @@ class _Play:
             answers = await self._answers(session, waiting.values(), output.value)
             if self._turn.wanted:
                 return Paused(self._data())
-            if waiting.keys() == before and not answers:
+            if waiting.keys() == before:
                 raise RunDiverged(
                     "The graph pauses again and again where all is decided: its nodes "
                     "ask for another call, or in another order, each time they run."

@@ -41,6 +41,13 @@ def output_of(values: Any) -> Any:
     return jsonable(values)
 
 
+def kept_for_output(graph: Any, values: Any) -> Any:
+    """Return those values of a state that the graph puts out when it ends."""
+    if isinstance(values, Mapping) and isinstance(graph.output_channels, (list, tuple)):
+        return {key: values[key] for key in graph.output_channels if key in values}
+    return values
+
+
 def as_text(value: Any) -> str:
     """Return a value as a user would write it."""
     return value if isinstance(value, str) else str(jsonable(value))
