@@ -99,7 +99,7 @@ class FrameworkGate(Gate):
         Raises:
             InterruptSuspended: One has to go to a person again.
             RunDeferred: A call could not be started; the run is to be repeated.
-            RunDiverged: Nobody was asked about a gated one, or what is recorded differs
+            RunDiverged: Nobody was ever asked about a gated one, or what is recorded differs
                 from what is asked now. Nothing ran.
             LeaseLost: The turn is not this run's any more.
         """
@@ -108,7 +108,8 @@ class FrameworkGate(Gate):
         def work() -> list[dict[str, Any]]:
             calls = [self._attached(one) for one in asked]
             for call in calls:
-                if _is_undecided(call):
+                # Whoever took a decision back wants the call to be asked about again.
+                if _is_undecided(call) and call.supersedes is None:
                     raise RunDiverged(
                         f"`{call.name}` was to run and nobody was asked about it; "
                         "nothing ran."
@@ -154,6 +155,15 @@ class FrameworkGate(Gate):
             RunDiverged: Nobody was asked.
         """
         return self._guarded(lambda: questions.answer(self, key))
+
+    def _request(self, call: Call, messages: Messages, why: str) -> Request:
+        if call.supersedes is not None and messages is None:
+            # The framework does not ask again: show what the one before showed.
+            rows = {row.pk: row for row in self.run.interrupts.values()}
+            before = rows[call.supersedes].context or {}
+            messages = before.get("messages")
+            why = why or before.get("agent_reason", "")
+        return super()._request(call, messages, why)
 
     def _attached(self, asked: Asked) -> Call:
         call = self._read(asked)
