@@ -12,6 +12,9 @@ from hitl_approvals.testing import agent_contract_rows as waits
 from hitl_approvals.testing.agent_contract_harness import AgentContractHarness
 from hitl_approvals.testing.agent_contract_world import FREE, NAMES, UNSAFE, call
 
+REMEDIES = ("retry", "re_review", "restart", "cancel")
+"""What a person can do about a turn that needs attention."""
+
 
 class AgentDrift(AgentContractHarness):
     """Another tool, another agent, another framework than the one that paused."""
@@ -80,7 +83,7 @@ class AgentDrift(AgentContractHarness):
         assert self.effects(UNSAFE) == [("a", 1)]
         self.assert_completed(turn, "succeeded")
 
-    @pytest.mark.parametrize("remedy", ["retry", "restart", "cancel"])
+    @pytest.mark.parametrize("remedy", REMEDIES)
     def test_a_turn_that_no_process_takes_is_a_visible_stop(self, remedy: str) -> None:
         turn = self.approved()
         self.elsewhere(turn, version="2")
@@ -93,7 +96,7 @@ class AgentDrift(AgentContractHarness):
         self.assert_kept(turn)
         self.remedied(turn, remedy)
 
-    @pytest.mark.parametrize("remedy", ["retry", "restart", "cancel"])
+    @pytest.mark.parametrize("remedy", REMEDIES)
     def test_a_state_of_a_newer_framework_is_a_visible_stop(self, remedy: str) -> None:
         turn = self.approved()
         if not self.keeps_versions(turn):
@@ -106,7 +109,7 @@ class AgentDrift(AgentContractHarness):
         assert turn.status == "needs_attention"
         assert "999.0" in turn.last_error
         self.assert_kept(turn)
-        if remedy == "retry":
+        if remedy in {"retry", "re_review"}:
             # The version that wrote it is installed again.
             waits.rewrite_state(turn, **state)
         self.remedied(turn, remedy)
@@ -150,15 +153,17 @@ class AgentDrift(AgentContractHarness):
             assert self.effects(UNSAFE) == []
             self.assert_settled_once(turn)
             return
+        if remedy == "re_review":
+            services.re_review(self.only(turn).pk, by=None, via="contract")
         verb = services.restart if remedy == "restart" else services.retry
         verb(turn.pk, by=None, via="contract")
         self.go_on(turn)
-        if remedy == "restart":
-            # What was decided is withdrawn, and the call is asked about again.
+        before = {"restart": ["withdrawn"], "re_review": ["superseded"]}.get(remedy, [])
+        if before:
+            # What was decided is taken back, and the call is asked about again.
             assert (turn.status, self.effects(UNSAFE)) == ("suspended", [])
             self.decide_all(turn)
             self.go_on(turn)
         assert self.effects(UNSAFE) == [("a", 1)]
         assert self.effects(FREE) == []
-        outcomes = ["withdrawn", "succeeded"] if remedy == "restart" else ["succeeded"]
-        self.assert_completed(turn, *outcomes)
+        self.assert_completed(turn, *before, "succeeded")

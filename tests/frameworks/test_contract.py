@@ -7,10 +7,14 @@ from typing import Any
 
 import pytest
 
-from hitl_approvals import agent
+from hitl_approvals import agent, services
+from hitl_approvals.agents.snapshots import installed
 from hitl_approvals.testing import AgentContract
+from hitl_approvals.testing import agent_contract_rows as waits
 
 pytestmark = pytest.mark.concurrency
+
+VERSION = installed("django")
 
 
 def ask(script: Any, messages: Sequence[Any]) -> dict[str, Any]:
@@ -45,3 +49,21 @@ class TestScriptedFramework(AgentContract):
 
         agent(name, kind=self.kind, tools=tools)(model)
         return True
+
+    def test_what_is_asked_about_again_is_shown_as_before(self) -> None:
+        turn = self.approved()
+        before = self.only(turn)
+        waits.rewrite_state(turn, framework_version="999.0")
+        self.go_on(turn)
+        services.re_review(before.pk, by=None, via="test")
+        waits.rewrite_state(turn, **{**turn.state, "framework_version": VERSION})
+        services.retry(turn.pk, by=None, via="test")
+        self.go_on(turn)
+
+        (again,) = self.waiting(turn)
+
+        assert [one["role"] for one in before.context["messages"]] == [
+            "user",
+            "assistant",
+        ]
+        assert again.context == {**before.context, "repeat_of": str(before.pk)}
