@@ -1,5 +1,5 @@
-"""Sets Django up on PostgreSQL and runs a benchmark: `cycle` (if none is named), `queue`
-or `api`."""
+"""Sets Django up on PostgreSQL and runs a benchmark: `cycle` (if none is named), `queue`,
+`api` or `frameworks`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ if __name__ == "__main__":
         del sys.argv[1]
     elif sys.argv[1:2] == ["api"]:
         from tests.benchmarks.api import main
+
+        del sys.argv[1]
+    elif sys.argv[1:2] == ["frameworks"]:
+        from tests.benchmarks.frameworks import main
 
         del sys.argv[1]
     else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import cProfile
 import pstats
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 Function = tuple[str, int, str]
@@ -32,25 +32,28 @@ def shares(work: Callable[[], Any], times: int) -> dict[str, float]:
     profiler.disable()
     spent: dict[str, float] = defaultdict(float)
     for function, (_, _, own, _, callers) in pstats.Stats(profiler).stats.items():  # type: ignore[attr-defined]
-        for owner, seconds in _owners(function, own, callers):
+        for owner, seconds in owners(function, own, callers):
             spent[owner] += seconds
     whole = sum(spent.values())
     ranked = sorted(spent.items(), key=lambda item: -item[1])
     return {owner: seconds / whole for owner, seconds in ranked}
 
 
-def _owners(
-    function: Function, own: float, callers: dict[Function, tuple[int, int, float, Any]]
+def owners(
+    function: Function,
+    own: float,
+    callers: dict[Function, tuple[int, int, float, Any]],
+    known: Sequence[tuple[str, str]] = OWNERS,
 ) -> list[tuple[str, float]]:
     """Return whose time a function's own time is: a built-in's is its callers'."""
     if function[0] != "~" or not callers:
-        return [(_owner(function), own)]
-    return [(_owner(caller), told[2]) for caller, told in callers.items()]
+        return [(_owner(function, known), own)]
+    return [(_owner(caller, known), told[2]) for caller, told in callers.items()]
 
 
-def _owner(function: Function) -> str:
+def _owner(function: Function, known: Sequence[tuple[str, str]]) -> str:
     path = function[0]
-    for owner, part in OWNERS:
+    for owner, part in known:
         if part in path:
             return owner
     return OTHERS
