@@ -9,8 +9,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from hitl_approvals import start_turn
+from hitl_approvals.models import AgentTurn
 from hitl_approvals.registry import AgentDefinition, Tool, registry
-from tests.support import agents
+from tests.support import agents, turns
 from tests.support.world import world
 
 TOOLS = [
@@ -27,6 +29,9 @@ NAME = "pydantic"
 
 def call(id_: str, tool: str, /, **args: Any) -> dict[str, Any]:
     return {"id": id_, "name": tool, "args": args}
+
+
+PAY = call("c1", "pay", order="A1", amount="5")
 
 
 def define(
@@ -101,3 +106,33 @@ def fails(turn: Any, *texts: str) -> None:
     for text in texts:
         assert text in turn.last_error + turn.error
     assert world.effects == []
+
+
+def saying(answer: Callable[[list[Any]], Any], **options: Any) -> Callable[[Any], Any]:
+    """Return a factory whose model pays once and then answers what a function says."""
+
+    def reply(messages: list[Any], info: Any) -> Any:
+        from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+
+        if len(messages) == 1:
+            return ModelResponse(parts=[ToolCallPart("pay", PAY["args"], "c1")])
+        said = answer(messages)
+        if isinstance(said, str):
+            return ModelResponse(parts=[TextPart(said)])
+        return ModelResponse(
+            parts=[ToolCallPart(info.output_tools[0].name, said, "o1")]
+        )
+
+    def factory(tools: Any) -> Any:
+        from pydantic_ai import Agent
+
+        return Agent(model(reply), tools=tools, **options)
+
+    return factory
+
+
+def played(name: str, given: Any = "go", **options: Any) -> AgentTurn:
+    """Start a turn, approve all that it asks for, and go on."""
+    turn = start_turn(name, given, run=True, **options)
+    turns.decide_and_resume(turn)
+    return turn

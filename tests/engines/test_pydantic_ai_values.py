@@ -1,30 +1,23 @@
-"""Pydantic AI: what goes in and comes out of a turn, and how its agents are kept."""
+"""Pydantic AI: what goes into a turn and what comes out of it."""
 
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
-from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 from hitl_approvals import start_turn
-from hitl_approvals.models import AgentTurn
 from hitl_approvals.registry import registry
-from tests.concurrency.meeting import together
 from tests.engines import pydantic_ai_scripts as scripts
-from tests.engines.pydantic_ai_scripts import call
+from tests.engines.pydantic_ai_scripts import PAY, played, saying
 from tests.support import turns
 from tests.support.world import world as the_world
 
 pytestmark = [pytest.mark.engines, pytest.mark.django_db(transaction=True)]
-
-PAY = call("c1", "pay", order="A1", amount="5")
 
 
 class Refund(BaseModel):
@@ -45,72 +38,6 @@ def built(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
         return name
 
     return register
-
-
-@pytest.fixture
-def chat_server() -> Iterator[str]:
-    """A server that answers as a model's provider does, and keeps connections open."""
-
-    class Answering(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            said = {"role": "assistant", "content": "hi"}
-            answer = {
-                "id": "1",
-                "object": "chat.completion",
-                "created": 1,
-                "model": "any",
-                "choices": [{"index": 0, "finish_reason": "stop", "message": said}],
-            }
-            body = json.dumps(answer).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_given: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/v1"
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def saying(answer: Callable[[list[Any]], Any], **options: Any) -> Callable[[Any], Any]:
-    """Return a factory whose model pays once and then answers what a function says."""
-
-    def reply(messages: list[Any], info: Any) -> Any:
-        from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
-
-        if len(messages) == 1:
-            return ModelResponse(parts=[ToolCallPart("pay", PAY["args"], "c1")])
-        said = answer(messages)
-        if isinstance(said, str):
-            return ModelResponse(parts=[TextPart(said)])
-        return ModelResponse(
-            parts=[ToolCallPart(info.output_tools[0].name, said, "o1")]
-        )
-
-    def factory(tools: Any) -> Any:
-        from pydantic_ai import Agent
-
-        return Agent(scripts.model(reply), tools=tools, **options)
-
-    return factory
-
-
-def played(name: str, given: Any = "go", **options: Any) -> AgentTurn:
-    """Start a turn, approve all that it asks for, and go on."""
-    turn = start_turn(name, given, run=True, **options)
-    turns.decide_and_resume(turn)
-    return turn
 
 
 def test_the_output_is_json_by_its_type(built: Any) -> None:
@@ -216,120 +143,6 @@ def test_deps_that_are_no_data_are_refused_with_a_text(built: Any) -> None:
 
     assert "keep deps to data" in turn.last_error
     assert the_world.model_calls == []
-
-
-def test_an_agent_is_built_once_and_two_do_not_share_it(built: Any) -> None:
-    made: list[str] = []
-
-    def factory_of(name: str) -> Callable[[Any], Any]:
-        def factory(tools: Any) -> Any:
-            made.append(name)
-            return saying(lambda _messages: f"from {name}")(tools)
-
-        return factory
-
-    first = built(factory_of("first"), "first")
-    second = built(factory_of("second"), "second")
-
-    outputs = [played(name).output for name in (first, second, first)]
-
-    assert outputs == ["from first", "from second", "from first"]
-    assert made == ["first", "second"]
-    assert the_world.names() == ["pay"] * 3
-
-
-def test_turns_that_run_beside_each_other_share_no_agent(built: Any) -> None:
-    """Its clients keep connections, which belong to the event loop that opened them."""
-    meeting = threading.Barrier(2)
-    asked: dict[str, set[int]] = {}
-    made: list[Any] = []
-
-    def factory(tools: Any) -> Any:
-        number = len(made)
-
-        def reply(messages: list[Any], info: Any) -> Any:
-            from pydantic_ai.messages import ModelResponse, TextPart
-
-            prompt = messages[0].parts[0].content
-            asked.setdefault(prompt, set()).add(number)
-            if prompt == "at once":
-                meeting.wait(timeout=30)
-            return ModelResponse(parts=[TextPart("done")])
-
-        from pydantic_ai import Agent
-
-        made.append(Agent(scripts.model(reply), tools=tools))
-        return made[-1]
-
-    name = built(factory)
-    start_turn(name, "before", run=True)
-
-    outcomes = together(*(partial(start_turn, name, "at once", run=True),) * 2)
-
-    assert [turn.status for turn in outcomes] == ["completed", "completed"]
-    start_turn(name, "after", run=True)
-    assert len(made) == 2
-    assert asked["at once"] == {0, 1}
-    assert len(asked["after"]) == 1
-
-
-def test_a_real_client_serves_turns_one_after_the_other_and_at_once(
-    built: Any, chat_server: str
-) -> None:
-    def factory(tools: Any) -> Any:
-        from pydantic_ai import Agent
-        from pydantic_ai.models.openai import OpenAIChatModel
-        from pydantic_ai.providers.openai import OpenAIProvider
-
-        provider = OpenAIProvider(base_url=chat_server, api_key="none")
-        return Agent(OpenAIChatModel("any", provider=provider), tools=tools)
-
-    name = built(factory)
-
-    def several() -> list[Any]:
-        turns_ = [start_turn(name, "go", run=True) for _ in range(4)]
-        return [(one.status, one.last_error, one.output) for one in turns_]
-
-    outcomes = together(several, several, several)
-
-    assert outcomes == [[("completed", "", "hi")] * 4] * 3
-
-
-@pytest.mark.parametrize(
-    ("calls", "said"),
-    [
-        ([call("c1", "nobody"), call("c1", "nobody")], "duplicate"),
-        ([call("c1", "nobody")], "exceeded max retries"),
-    ],
-)
-def test_what_would_fail_again_ends_the_turn_at_once(
-    monkeypatch: pytest.MonkeyPatch, calls: list[Any], said: str
-) -> None:
-    monkeypatch.setitem(registry.agents, scripts.NAME, scripts.define())
-
-    turn = turns.begin(calls, calls, calls, agent=scripts.NAME)
-
-    assert turn.status == "failed"
-    assert said in turn.error
-
-
-def test_a_model_that_fails_is_asked_again_in_the_next_run(built: Any) -> None:
-    from pydantic_ai.exceptions import UnexpectedModelBehavior
-
-    failing = [UnexpectedModelBehavior("no answer")]
-
-    def answer(_messages: list[Any]) -> str:
-        if failing:
-            raise failing.pop()
-        return "done"
-
-    turn = played(built(saying(answer)))
-
-    assert turn.status == "ready"
-    assert "no answer" in turn.last_error
-    turns.resume(turn)
-    assert (turn.status, turn.output) == ("completed", "done")
-    assert the_world.names() == ["pay"]
 
 
 def test_usage_and_the_conversation_are_those_of_the_whole_turn(built: Any) -> None:
