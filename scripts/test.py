@@ -129,6 +129,9 @@ def plan(suite: str | None, stack: ExitStack, *, shared: bool) -> list[Run]:
         return [Run("MariaDB", "mariadb", arguments, broker | database)]
 
     only = ["-m", suite] if suite else []
+    if suite == "engines":
+        # Its environment lacks what other folders need to be collected.
+        only.append("tests/engines")
     runs = [Run("SQLite", "sqlite", tuple(only), broker)]
     if suite != "browser":
         database = _provide(stack, postgresql, "PostgreSQL", required=False)
@@ -142,6 +145,15 @@ def plan(suite: str | None, stack: ExitStack, *, shared: bool) -> list[Run]:
                 Run("SQLite", "sqlite", (*first, *only), runs[0].environment),
                 Run("PostgreSQL", "postgres", (*second, *only), broker | database),
             ]
+    if suite == "engines":
+        from tests.servers.mariadb import mariadb
+
+        database = _provide(stack, mariadb, "MariaDB", required=False)
+        if database:
+            # Of all that is in this suite, only the checkpointer has tables of its own.
+            checkpoints = sorted(ROOT.glob("tests/engines/test_checkpoints*.py"))
+            paths = [str(path.relative_to(ROOT)) for path in checkpoints]
+            runs.append(Run("MariaDB", "mariadb", ("-m", suite, *paths), database))
     return runs
 
 

@@ -59,6 +59,21 @@ def build(saver: Any, *, effects: Path | None = None, die: bool = False) -> Any:
     return graph.compile(checkpointer=saver)
 
 
+def build_delta(saver: Any) -> Any:
+    """Compile a graph whose log is stored as what was added, with a snapshot at times."""
+    from langgraph.channels.delta import DeltaChannel
+
+    def added(log: list[str], more: Any) -> list[str]:
+        return [*log, *(one for each in more for one in each)]
+
+    log = Annotated[list, DeltaChannel(added, snapshot_frequency=3)]
+    graph = StateGraph(TypedDict("Delta", {"log": log}))
+    graph.add_node("answer", lambda state: {"log": [f"answered {len(state['log'])}"]})
+    graph.add_edge(START, "answer")
+    graph.add_edge("answer", END)
+    return graph.compile(checkpointer=saver)
+
+
 def config(thread: str) -> Any:
     return {"configurable": {"thread_id": thread}}
 

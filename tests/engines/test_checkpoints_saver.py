@@ -21,6 +21,7 @@ from hitl_approvals.checkpoints import (
     TypeNotAllowed,
     close_idle_connections,
 )
+from hitl_approvals.checkpoints.keys import key_of
 from hitl_approvals.checkpoints.models import ChannelValue, Checkpoint, PendingWrite
 from hitl_approvals.exceptions import HitlConfigurationError, RunDiverged
 from tests.workspace import ROOT
@@ -193,6 +194,55 @@ def test_a_serializer_of_the_sites_own_says_what_it_allows_itself() -> None:
     assert got(made) == [Order("A1")]
     with pytest.raises(HitlConfigurationError, match="`allow`"):
         saver(serde=own, allow=[Order])
+
+
+def test_what_is_stored_can_be_encrypted() -> None:
+    from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+
+    from hitl_approvals.checkpoints import StrictSerializer
+
+    class Turned:
+        def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
+            return "turned", bytes(255 - byte for byte in plaintext)
+
+        def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
+            return self.encrypt(ciphertext)[1]
+
+    made = saver(serde=EncryptedSerializer(Turned(), StrictSerializer(allow=[Order])))
+    stored = put(made, [Order("secret")])
+    made.put_writes(stored, [("state", "secret")], "task")
+
+    assert got(made) == [Order("secret")]
+    assert made.get_tuple(config()).pending_writes == [("task", "state", "secret")]
+    for row in (ChannelValue.objects.get(), PendingWrite.objects.get()):
+        assert b"secret" not in bytes(row.value)
+        assert row.type == "msgpack+turned"
+    with pytest.raises(TypeNotAllowed):
+        put(made, [Refund(amount=1)])
+
+
+def test_values_that_are_rebuilt_from_history_are_rebuilt_and_keep_it() -> None:
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    from tests.engines import checkpoints_support as graphs
+
+    ours, memory = saver(), InMemorySaver()
+    for length in range(1, 6):
+        for made in (ours, memory):
+            graph = graphs.build_delta(made)
+            state = graph.invoke({"log": [f"asked {length}"]}, graphs.config("t"))
+            assert len(state["log"]) == 2 * length
+    ours_state, other = (
+        graphs.build_delta(made).get_state(graphs.config("t")).values
+        for made in (ours, memory)
+    )
+    assert ours_state == other
+
+    Checkpoint.objects.update(run_key=key_of("run"))
+    with pytest.raises(NotImplementedError, match="DeltaChannel"):
+        ours.prune(["t"])
+    with pytest.raises(NotImplementedError, match="DeltaChannel"):
+        ours.delete_for_runs(["run"])
 
 
 def test_listing_goes_on_over_pages_and_stops_where_it_should(
