@@ -6,7 +6,6 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
-from django.utils.translation import gettext_lazy as _
 
 
 class HitlCheckpointsConfig(AppConfig):
@@ -14,7 +13,7 @@ class HitlCheckpointsConfig(AppConfig):
 
     name = "hitl_approvals.checkpoints"
     label = "hitl_checkpoints"
-    verbose_name = _("LangGraph checkpoints")
+    verbose_name = "LangGraph checkpoints"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import Q
-from django.utils.translation import gettext_lazy as _
 
 from hitl_approvals.checkpoints.keys import ID_LENGTH, KEY_LENGTH, KeyField
 
@@ -17,30 +16,30 @@ class Checkpoint(models.Model):
 
     thread_key = KeyField(max_length=KEY_LENGTH)
     ns_key = KeyField(max_length=KEY_LENGTH)
-    checkpoint_id = KeyField(_("checkpoint"), max_length=ID_LENGTH)
+    checkpoint_id = KeyField("checkpoint", max_length=ID_LENGTH)
     """Grows with time: the latest checkpoint has the greatest."""
     parent_id = KeyField(max_length=ID_LENGTH, null=True)
     root_id = KeyField(max_length=ID_LENGTH, null=True)
     """The checkpoint of the whole graph from which this subgraph was called."""
-    thread_id = models.TextField(_("thread"))
-    checkpoint_ns = models.TextField(_("namespace"), default="", blank=True)
+    thread_id = models.TextField("thread")
+    checkpoint_ns = models.TextField("namespace", default="", blank=True)
     run_key = KeyField(max_length=KEY_LENGTH, null=True)
-    format = models.PositiveSmallIntegerField(_("format"))
+    format = models.PositiveSmallIntegerField("format")
     """LangGraph's `v`: an older LangGraph does not read what a newer one wrote."""
     versions = models.TextField(default="{}")
     """JSON: the version of each channel, by which its value is found."""
-    has_next = models.BooleanField(_("goes on"))
+    has_next = models.BooleanField("goes on")
     """Whether the graph has something to do from here, as far as its channels tell."""
     is_delta = models.BooleanField()
     """Whether values have to be rebuilt from older checkpoints (`DeltaChannel`)."""
     type = models.CharField(max_length=64)
     body = models.BinaryField()
-    saved_at = models.DateTimeField(_("saved"))
+    saved_at = models.DateTimeField("saved")
 
     class Meta:
         app_label = "hitl_checkpoints"
-        verbose_name = _("checkpoint")
-        verbose_name_plural = _("checkpoints")
+        verbose_name = "checkpoint"
+        verbose_name_plural = "checkpoints"
         constraints = [
             models.UniqueConstraint(
                 fields=["thread_key", "ns_key", "checkpoint_id"],
@@ -70,14 +69,14 @@ class ChannelValue(models.Model):
     ns_key = KeyField(max_length=KEY_LENGTH)
     slot = KeyField(max_length=KEY_LENGTH)
     """Key of channel and version."""
-    channel = models.TextField(_("channel"))
+    channel = models.TextField("channel")
     type = models.CharField(max_length=64)
     value = models.BinaryField()
 
     class Meta:
         app_label = "hitl_checkpoints"
-        verbose_name = _("channel value")
-        verbose_name_plural = _("channel values")
+        verbose_name = "channel value"
+        verbose_name_plural = "channel values"
         constraints = [
             models.UniqueConstraint(
                 fields=["thread_key", "ns_key", "slot"], name="hitl_value_slot_uniq"
@@ -99,19 +98,19 @@ class PendingWrite(models.Model):
 
     thread_key = KeyField(max_length=KEY_LENGTH)
     ns_key = KeyField(max_length=KEY_LENGTH)
-    checkpoint_id = KeyField(_("checkpoint"), max_length=ID_LENGTH)
-    task_id = KeyField(_("task"), max_length=ID_LENGTH)
+    checkpoint_id = KeyField("checkpoint", max_length=ID_LENGTH)
+    task_id = KeyField("task", max_length=ID_LENGTH)
     idx = models.IntegerField()
     """The write's place in its task; errors, interrupts and answers have fixed ones."""
     task_path = models.TextField(default="", blank=True)
-    channel = models.TextField(_("channel"))
+    channel = models.TextField("channel")
     type = models.CharField(max_length=64)
     value = models.BinaryField()
 
     class Meta:
         app_label = "hitl_checkpoints"
-        verbose_name = _("pending write")
-        verbose_name_plural = _("pending writes")
+        verbose_name = "pending write"
+        verbose_name_plural = "pending writes"
         constraints = [
             models.UniqueConstraint(
                 fields=["thread_key", "ns_key", "checkpoint_id", "task_id", "idx"],
