@@ -105,6 +105,8 @@ def main() -> None:
             "log_level": "ERROR",
             "application_version": "1",
             "executor_id": "one",
+            # A listener that lost its connection looks again after a minute only.
+            "use_listen_notify": False,
             "notification_listener_polling_interval_sec": 0.05,
         }
     )

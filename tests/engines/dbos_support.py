@@ -54,7 +54,8 @@ class Database:
 
     def __init__(self, purpose: str) -> None:
         self.server = postgresql_url()
-        self.name = f"test_hitl_{run_name()}_{purpose}"
+        # The suite runs on two databases at the same time, under one name.
+        self.name = f"test_hitl_{run_name()}_{purpose}_{os.getpid()}"
         place = urlsplit(self.server)
         self.proxy = Proxy(place.hostname or "127.0.0.1", place.port or 5432)
         self.proxy.open()

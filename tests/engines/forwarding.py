@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -16,6 +17,8 @@ from tests.support import turns
 from tests.support.world import raises, world
 
 AGENT = "engine"
+PATIENCE = 180
+"""Seconds in which an engine that was cut off has to have found back."""
 
 
 class Died(BaseException):
@@ -90,11 +93,12 @@ def begin_owed(*script: Any) -> AgentTurn:
 
 def pursue(turn: AgentTurn) -> str:
     """Run a turn that waits for its engine until something else comes of it."""
-    for _look in range(30):
+    end = time.monotonic() + PATIENCE
+    while True:
         outcome = turns.resume(turn)
         if outcome != "ready":
             return outcome
-    return outcome
+        assert time.monotonic() < end, turn.last_error
 
 
 def contents(turn: AgentTurn) -> list[list[str]]:

@@ -11,8 +11,8 @@ import pytest
 from hitl_approvals import agent
 from hitl_approvals.engines import DBOSWorkflow
 from hitl_approvals.registry import Tool
-from hitl_approvals.testing.agent_contract import AgentContract
 from hitl_approvals.testing.agent_contract_world import VARIABLE, Script
+from tests.engines.forwarding_contract import ForwarderContract
 
 pytestmark = pytest.mark.engines
 
@@ -32,7 +32,7 @@ def dbos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         harness.close()
 
 
-class TestDBOSContract(AgentContract):
+class TestDBOSContract(ForwarderContract):
     """Its model is a step, its loop a workflow."""
 
     kind = "dbos"

@@ -12,8 +12,8 @@ import pytest
 from hitl_approvals import agent
 from hitl_approvals.engines import RestateWorkflow
 from hitl_approvals.registry import Tool
-from hitl_approvals.testing.agent_contract import AgentContract
 from hitl_approvals.testing.agent_contract_world import VARIABLE, Script
+from tests.engines.forwarding_contract import ForwarderContract
 
 pytestmark = pytest.mark.engines
 
@@ -33,7 +33,7 @@ def restate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     harness.close()
 
 
-class TestRestateContract(AgentContract):
+class TestRestateContract(ForwarderContract):
     """Its model is a recorded step, its loop a workflow."""
 
     kind = "restate"

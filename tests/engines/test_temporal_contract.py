@@ -11,8 +11,8 @@ import pytest
 from hitl_approvals import agent
 from hitl_approvals.engines import TemporalWorkflow
 from hitl_approvals.registry import Tool
-from hitl_approvals.testing.agent_contract import AgentContract
 from hitl_approvals.testing.agent_contract_world import Script
+from tests.engines.forwarding_contract import ForwarderContract
 
 pytestmark = pytest.mark.engines
 
@@ -31,7 +31,7 @@ def temporal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     harness.close()
 
 
-class TestTemporalContract(AgentContract):
+class TestTemporalContract(ForwarderContract):
     """Its model is an activity, its loop a workflow."""
 
     kind = "temporal"
