@@ -11,13 +11,18 @@ from hitl_approvals.registry import AgentDefinition, registry
 from tests.support import agents
 
 
-class _Graphs:
+class _Later:
+    def __init__(self, module: str) -> None:
+        self._module = module
+
     def __getattr__(self, name: str) -> Any:
-        return getattr(import_module("tests.engines.langgraph_graphs"), name)
+        return getattr(import_module(self._module), name)
 
 
-graphs = _Graphs()
+graphs = _Later("tests.engines.langgraph_graphs")
 """The module of graphs. Collecting a test does not import it."""
+chain = _Later("tests.engines.langchain_agents")
+"""What needs LangChain beside LangGraph."""
 
 
 def declare(factory: Any, *tools: Any, name: str = "refunds") -> str:

@@ -22,6 +22,7 @@ from tests.engines.langgraph_support import (
     PAY,
     begin,
     call,
+    chain,
     declare,
     graphs,
 )
@@ -40,7 +41,7 @@ def die() -> None:
 
 
 def test_a_conversation_goes_on_over_its_turns() -> None:
-    declare(graphs.react([[PAY], "paid", [MAIL], "mailed"]))
+    declare(chain.react([[PAY], "paid", [MAIL], "mailed"]))
     first = begin("refunds", "refund A1", thread_id="kim")
     turns.decide_and_resume(first)
     assert (first.status, first.output) == ("completed", "paid")
@@ -59,8 +60,8 @@ def test_a_conversation_goes_on_over_its_turns() -> None:
 
 def test_threads_and_agents_do_not_share_a_conversation() -> None:
     replies = ["hello", "again"]
-    declare(graphs.react(replies))
-    declare(graphs.react(replies), name="others")
+    declare(chain.react(replies))
+    declare(chain.react(replies), name="others")
 
     said = [
         begin("refunds", thread_id="kim").output,
@@ -107,7 +108,7 @@ def test_a_call_of_an_earlier_turn_is_not_run_because_it_was_approved_then() -> 
 
 @pytest.mark.parametrize("earlier", [True, False], ids=["later-turn", "first-turn"])
 def test_a_restarted_turn_does_not_see_what_was_abandoned(earlier: bool) -> None:
-    declare(graphs.react(["hello", [PAY]] if earlier else [[PAY]]))
+    declare(chain.react(["hello", [PAY]] if earlier else [[PAY]]))
     if earlier:
         begin("refunds", "hi", thread_id="kim")
     turn = begin("refunds", "refund A1", thread_id="kim")
@@ -131,7 +132,7 @@ def test_a_restarted_turn_does_not_see_what_was_abandoned(earlier: bool) -> None
 
 
 def test_a_turn_after_a_cancelled_one_does_not_see_its_open_calls() -> None:
-    declare(graphs.react(["hello", [PAY]]))
+    declare(chain.react(["hello", [PAY]]))
     begin("refunds", "hi", thread_id="kim")
     cancelled = begin("refunds", "refund A1", thread_id="kim")
     services.cancel(cancelled.pk, by=None, via="test")
@@ -146,7 +147,7 @@ def test_a_turn_after_a_cancelled_one_does_not_see_its_open_calls() -> None:
 
 
 def test_a_start_that_died_before_its_pause_goes_on() -> None:
-    declare(graphs.react([[PAY, NOTE]]))
+    declare(chain.react([[PAY, NOTE]]))
     with armed("suspend.before_commit", die), pytest.raises(Crash):
         begin("refunds", "refund A1")
     turn = AgentTurn.objects.get()
@@ -165,7 +166,7 @@ def test_a_start_that_died_before_its_pause_goes_on() -> None:
 
 
 def test_a_run_that_died_after_the_graphs_end_only_ends() -> None:
-    declare(graphs.react([[PAY], "all done"]))
+    declare(chain.react([[PAY], "all done"]))
     turn = begin("refunds")
     turns.decide(turns.only(turn))
     with armed("end.before_commit", die), pytest.raises(Crash):
@@ -179,7 +180,7 @@ def test_a_run_that_died_after_the_graphs_end_only_ends() -> None:
 
 def test_a_failing_model_is_asked_again_and_no_call_is() -> None:
     replies: list[Any] = [[PAY, NOTE]]
-    declare(graphs.react(replies))
+    declare(chain.react(replies))
     turn = begin("refunds")
     turns.decide(turns.only(turn))
 
@@ -190,14 +191,14 @@ def test_a_failing_model_is_asked_again_and_no_call_is() -> None:
         def __len__(self) -> int:
             return 9
 
-    broken = graphs.react(Broken())
+    broken = chain.react(Broken())
     declare(broken)
     turns.resume(turn)
     assert (turn.status, turn.last_error) == (
         "ready",
         "ConnectionError: the model is away",
     )
-    declare(graphs.react([[PAY, NOTE], "done at last"]))
+    declare(chain.react([[PAY, NOTE], "done at last"]))
     turns.resume(turn)
 
     assert (turn.status, turn.output) == ("completed", "done at last")
@@ -269,7 +270,7 @@ def test_a_structured_response_is_the_output() -> None:
 
     answer = [call("c9", "Refund", order="A1", amount=5)]
     declare(
-        graphs.react(
+        chain.react(
             [[PAY], answer],
             response_format=ToolStrategy(graphs.Refund),
             checkpointer=DjangoCheckpointSaver(allow=[graphs.Refund]),
@@ -314,7 +315,7 @@ def test_a_graph_without_a_checkpointer_needs_ours(settings: Any) -> None:
     settings.INSTALLED_APPS = [
         one for one in settings.INSTALLED_APPS if one != building.CHECKPOINTS
     ]
-    declare(graphs.react([]))
+    declare(chain.react([]))
     turn = begin("refunds")
 
     assert turn.status == "ready"
@@ -327,7 +328,7 @@ def test_a_checkpointer_of_the_graph_is_used_as_it_is(tmp_path: Any) -> None:
     from langgraph.checkpoint.sqlite import SqliteSaver
 
     saver = SqliteSaver(sqlite3.connect(tmp_path / "own", check_same_thread=False))
-    declare(graphs.react([[PAY], "paid", "again"], checkpointer=saver))
+    declare(chain.react([[PAY], "paid", "again"], checkpointer=saver))
     turn = begin("refunds", thread_id="kim")
     turns.decide_and_resume(turn)
 
@@ -343,7 +344,7 @@ def test_a_breakpoint_that_asks_nobody_is_refused(where: str) -> None:
     from hitl_approvals.agents.langgraph import building
     from hitl_approvals.registry import registry
 
-    declare(graphs.react([[PAY]], **{where: ["tools"]}))
+    declare(chain.react([[PAY]], **{where: ["tools"]}))
 
     with pytest.raises(HitlConfigurationError, match="without a question"):
         building.graph_of(registry.agents["refunds"])
@@ -363,7 +364,7 @@ def test_checkpoints_that_are_gone_are_a_visible_stop() -> None:
     from langgraph.checkpoint.memory import InMemorySaver
 
     saver = InMemorySaver()
-    declare(graphs.react([[PAY]], checkpointer=saver))
+    declare(chain.react([[PAY]], checkpointer=saver))
     turn = begin("refunds", thread_id="kim")
     saver.delete_thread("refunds:kim")
 
@@ -422,7 +423,7 @@ def test_what_a_model_is_told_of_a_tool_is_its_own_schema() -> None:
 
 
 def test_an_unreadable_call_is_an_error_for_the_model() -> None:
-    declare(graphs.react([[call("c1", "pay", order="A1", amount="much")]]))
+    declare(chain.react([[call("c1", "pay", order="A1", amount="much")]]))
     turn = begin("refunds")
 
     assert (turn.status, turns.rows(turn)) == ("completed", [])

@@ -63,7 +63,8 @@ class TestCreateAgent(OfLangGraph):
         def built(gated: list[Any]) -> Any:
             from langchain.agents import create_agent
 
-            from tests.engines.langgraph_graphs import Scripted, Swallow
+            from tests.engines.langchain_agents import Swallow
+            from tests.engines.langgraph_graphs import Scripted
 
             model = Scripted(play=script.play)
             return create_agent(model, gated, middleware=[Swallow()])

@@ -162,7 +162,7 @@ def test_a_subgraph_pauses_and_goes_on() -> None:
     from langgraph.graph import END, START, MessagesState, StateGraph
 
     def factory(tools: list[Any]) -> Any:
-        inner = graphs.react([[PAY, MAIL]], [graphs.review("per_call", pay=1)])(tools)
+        inner = graphs.tool_node([[PAY, MAIL]])(tools).compile()
         outer = StateGraph(MessagesState)
         outer.add_node("inner", inner)
         outer.add_edge(START, "inner")
@@ -321,7 +321,7 @@ def test_a_model_calls_an_async_tool() -> None:
         return world.act("mail", to=to)
 
     try:
-        declare(graphs.react([[call("c1", name, to="kim")]]), async_mail)
+        declare(graphs.tool_node([[call("c1", name, to="kim")]]), async_mail)
         turn = begin("refunds")
         turns.decide_and_resume(turn)
     finally:
@@ -499,7 +499,7 @@ def test_a_run_that_died_after_the_end_gives_what_the_graph_puts_out() -> None:
 def test_of_two_workers_that_go_on_at_once_one_does() -> None:
     from hitl_approvals import run_turn
 
-    declare(graphs.react([[PAY, MAIL]], [graphs.review("per_call", pay=1)]))
+    declare(graphs.tool_node([[PAY, MAIL]]))
     turn = begin("refunds")
     for row in turns.waiting(turn):
         turns.decide(row)

@@ -15,8 +15,8 @@ from tests.engines.langgraph_support import (
     PAY,
     begin,
     call,
+    chain,
     declare,
-    graphs,
 )
 from tests.support import turns
 from tests.support.agents import mail, note, pay
@@ -32,7 +32,7 @@ def test_each_call_under_review_gets_its_own_decision(mode: str) -> None:
     second = call("c9", "pay", order="B2", amount="7")
     replies = [[PAY, second, MAIL, NOTE]]
     tools = {"pay": 1, "mail": 1}
-    declare(graphs.react(replies, [graphs.review(mode, **tools)]))
+    declare(chain.react(replies, [chain.review(mode, **tools)]))
     turn = begin("refunds")
 
     assert [row.tool_call_id for row in turns.rows(turn)] == ["c1", "c9", "c2"]
@@ -62,7 +62,7 @@ def test_each_call_under_review_gets_its_own_decision(mode: str) -> None:
 
 @MODES
 def test_what_only_the_middleware_gates_waits_as_well(mode: str) -> None:
-    declare(graphs.react([[NOTE, PAY]], [graphs.review(mode)]))
+    declare(chain.react([[NOTE, PAY]], [chain.review(mode)]))
     turn = begin("refunds")
 
     free, gated = turns.rows(turn)
@@ -78,8 +78,8 @@ def test_what_only_the_middleware_gates_waits_as_well(mode: str) -> None:
 
 @MODES
 def test_only_decisions_that_both_allow_are_offered(mode: str) -> None:
-    review = graphs.review(mode, ["approve", "respond"], pay=1)
-    declare(graphs.react([[PAY]], [review]))
+    review = chain.review(mode, ["approve", "respond"], pay=1)
+    declare(chain.react([[PAY]], [review]))
     turn = begin("refunds")
 
     assert turns.only(turn).allowed_decisions == ["approve"]
@@ -89,7 +89,7 @@ def test_only_decisions_that_both_allow_are_offered(mode: str) -> None:
 
 @MODES
 def test_a_refusal_that_the_middleware_does_not_know_still_refuses(mode: str) -> None:
-    declare(graphs.react([[PAY]], [graphs.review(mode, ["approve"], pay=1)]))
+    declare(chain.react([[PAY]], [chain.review(mode, ["approve"], pay=1)]))
     turn = begin("refunds")
     turns.pass_expires_at(turns.only(turn))
     from hitl_approvals import services
@@ -103,8 +103,8 @@ def test_a_refusal_that_the_middleware_does_not_know_still_refuses(mode: str) ->
 
 @MODES
 def test_a_person_may_answer_in_the_tools_place(mode: str) -> None:
-    review = graphs.review(mode, ["respond"], note=1)
-    declare(graphs.react([[NOTE]], [review]))
+    review = chain.review(mode, ["respond"], note=1)
+    declare(chain.react([[NOTE]], [review]))
     turn = begin("refunds")
 
     row = turns.only(turn)
@@ -129,8 +129,8 @@ def test_a_review_of_a_tool_that_is_not_ours_is_a_visible_stop(mode: str) -> Non
         return "wired"
 
     def factory(tools: list[Any]) -> Any:
-        review = graphs.review(mode, wire=1)
-        return graphs.react([[call("c1", "wire", to="x")]], [review])([*tools, wire])
+        review = chain.review(mode, wire=1)
+        return chain.react([[call("c1", "wire", to="x")]], [review])([*tools, wire])
 
     declare(factory)
     turn = begin("refunds")
@@ -144,9 +144,9 @@ def test_a_review_of_a_tool_that_is_not_ours_is_a_visible_stop(mode: str) -> Non
 def test_a_jump_to_the_tools_does_not_get_round_the_gate(
     mode: str, outer: bool
 ) -> None:
-    review = graphs.review(mode, pay=1, mail=1)
-    middleware = [graphs.Jump(), review] if outer else [review, graphs.Jump()]
-    declare(graphs.react([[PAY, MAIL]], middleware))
+    review = chain.review(mode, pay=1, mail=1)
+    middleware = [chain.Jump(), review] if outer else [review, chain.Jump()]
+    declare(chain.react([[PAY, MAIL]], middleware))
     turn = begin("refunds")
 
     decided = 0
@@ -168,9 +168,9 @@ def test_a_jump_to_the_tools_does_not_get_round_the_gate(
 def test_what_a_jump_reaches_runs_once_when_it_is_approved(
     mode: str, outer: bool
 ) -> None:
-    review = graphs.review(mode, pay=1, mail=1)
-    middleware = [graphs.Jump(), review] if outer else [review, graphs.Jump()]
-    declare(graphs.react([[PAY, MAIL]], middleware))
+    review = chain.review(mode, pay=1, mail=1)
+    middleware = [chain.Jump(), review] if outer else [review, chain.Jump()]
+    declare(chain.react([[PAY, MAIL]], middleware))
     turn = begin("refunds")
 
     edit = Edit({"order": "A1", "amount": "3", "note": ""})
@@ -186,7 +186,7 @@ def test_what_a_jump_reaches_runs_once_when_it_is_approved(
 
 
 def test_middleware_that_swallows_the_pause_is_not_believed() -> None:
-    declare(graphs.react([[PAY]], [graphs.Swallow()]))
+    declare(chain.react([[PAY]], [chain.Swallow()]))
     turn = begin("refunds")
 
     assert (turn.status, world.effects) == ("needs_attention", [])
@@ -194,7 +194,7 @@ def test_middleware_that_swallows_the_pause_is_not_believed() -> None:
 
 
 def test_arguments_that_middleware_changes_are_what_people_see_and_what_runs() -> None:
-    declare(graphs.react([[PAY]], [graphs.Change(note="checked")]), pay)
+    declare(chain.react([[PAY]], [chain.Change(note="checked")]), pay)
     turn = begin("refunds")
 
     assert turns.only(turn).args["note"] == "checked"
@@ -205,8 +205,8 @@ def test_arguments_that_middleware_changes_are_what_people_see_and_what_runs() -
 
 @MODES
 def test_what_changes_after_the_review_does_not_run(mode: str) -> None:
-    middleware = [graphs.review(mode, pay=1), graphs.Change(note="sneaked in")]
-    declare(graphs.react([[PAY]], middleware), pay, mail, note)
+    middleware = [chain.review(mode, pay=1), chain.Change(note="sneaked in")]
+    declare(chain.react([[PAY]], middleware), pay, mail, note)
     turn = begin("refunds")
 
     assert "note" not in turns.only(turn).args
@@ -223,7 +223,7 @@ def test_a_review_that_no_row_was_written_for_is_asked_for_after_a_crash(
     def die() -> None:
         raise Crash
 
-    declare(graphs.react([[PAY, MAIL]], [graphs.review(mode, ["approve"], pay=1)]))
+    declare(chain.react([[PAY, MAIL]], [chain.review(mode, ["approve"], pay=1)]))
     with armed("suspend.before_commit", die), pytest.raises(Crash):
         begin("refunds")
     turn = AgentTurn.objects.get()
@@ -242,8 +242,8 @@ def test_a_review_that_no_row_was_written_for_is_asked_for_after_a_crash(
 
 @MODES
 def test_an_edited_call_runs_once_though_its_task_is_run_again(mode: str) -> None:
-    middleware = [graphs.Fail(), graphs.review(mode, pay=1)]
-    declare(graphs.react([[PAY]], middleware))
+    middleware = [chain.Fail(), chain.review(mode, pay=1)]
+    declare(chain.react([[PAY]], middleware))
     turn = begin("refunds")
     edit = Edit({"order": "A1", "amount": "3", "note": ""})
     turns.decide_and_resume(turn, edit)
@@ -257,10 +257,34 @@ def test_an_edited_call_runs_once_though_its_task_is_run_again(mode: str) -> Non
 
 
 def test_the_reviewer_sees_the_conversation_and_the_models_reason() -> None:
-    declare(graphs.react([[PAY]]))
+    declare(chain.react([[PAY]]))
     turn = begin("refunds", "refund A1 please")
 
     context = turns.only(turn).context
     assert context["agent_reason"] == "reason 0"
     assert [one["role"] for one in context["messages"]] == ["user", "assistant"]
     assert context["messages"][0]["content"] == "refund A1 please"
+
+
+def test_a_review_in_a_subgraph_pauses_and_goes_on() -> None:
+    from langgraph.graph import END, START, MessagesState, StateGraph
+
+    def factory(tools: list[Any]) -> Any:
+        inner = chain.react([[PAY, MAIL]], [chain.review("per_call", pay=1)])(tools)
+        outer = StateGraph(MessagesState)
+        outer.add_node("inner", inner)
+        outer.add_edge(START, "inner")
+        outer.add_edge("inner", END)
+        return outer
+
+    declare(factory)
+    turn = begin("refunds")
+    assert [row.tool_name for row in turns.rows(turn)] == ["pay", "mail"]
+    edit = Edit({"order": "A1", "amount": "3", "note": ""})
+    for row in turns.waiting(turn):
+        turns.decide(row, edit if row.tool_name == "pay" else None)
+    turns.resume(turn)
+
+    assert (turn.status, turn.output) == ("completed", "done")
+    assert sorted(world.names()) == ["mail", "pay"]
+    assert world.model_calls == ["reply 0", "reply 1"]
