@@ -193,7 +193,9 @@ def test_a_forked_child_lends_its_own_and_forgets_none_of_its_parents(lender):
 def test_a_thread_never_waits_for_the_transaction_that_waits_for_it():
     """SQLite only: elsewhere both can write, and what the thread saves is committed."""
     with transaction.atomic():
-        save(checkpoint("t", 1))
+        # InnoDB locks the gaps beside a new row, so there only one of the two may write.
+        if connection.vendor != "mysql":
+            save(checkpoint("t", 1))
         with connection_of("default"):
             context = copy_context()
         pool = ThreadPoolExecutor(1)
