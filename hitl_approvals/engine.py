@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from hitl_approvals.agents import base, request
+from hitl_approvals.agents import base, parting, request
 from hitl_approvals.agents.request import request_call
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.decisions import Decision, parse_decision
-from hitl_approvals.enums import Door, InterruptStatus
+from hitl_approvals.enums import Door, InterruptStatus, TurnStatus
 from hitl_approvals.exceptions import (
     AgentNotFound,
     InterruptNotFound,
@@ -125,6 +125,8 @@ def start_or_find(
 def run_turn(turn_id: UUID | str) -> str:
     """Claim a turn and perform it up to its next pause or its end.
 
+    Of a cancelled turn only its workflow is ended, where an engine still has one.
+
     Returns:
         `dropped` if there was nothing to do here, `lost` if another worker took it
         over, else the status that the turn was left in.
@@ -139,7 +141,7 @@ def run_turn(turn_id: UUID | str) -> str:
         return DROPPED
     run = turns.claim(known_id, registry.runnable())
     if run is None:
-        return DROPPED
+        return str(TurnStatus.CANCELLED) if parting.let_go(known_id) else DROPPED
     definition = registry.agents.get(run.turn.agent)
     if definition is None:
         # MariaDB's collation took `Support` for `support`: it is not this process's.

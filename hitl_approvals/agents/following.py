@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ from hitl_approvals.agents.links import (
     Absent,
     Asking,
     Broken,
+    CannotCancel,
     Ended,
     Engine,
     EngineAway,
@@ -27,13 +29,14 @@ from hitl_approvals.agents.snapshots import pack
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.engines.rounds import AnswerRefused
 from hitl_approvals.exceptions import (
+    LeaseLost,
     PayloadRejected,
     RunDeferred,
     RunDiverged,
     TurnFailed,
 )
 from hitl_approvals.models import AgentTurn
-from hitl_approvals.services import journal
+from hitl_approvals.services import journal, partings
 from hitl_approvals.services.run import Run
 
 FIRST_LOOK, LONGEST_LOOK = 0.05, 1.0
@@ -92,12 +95,18 @@ class Following:
                 f"{self.workflow} any more. Bring it back and retry the turn, restart it "
                 "(its gated calls ask again), or cancel it."
             )
-        if self.run.turn.restarts:
-            # The one before may still wait for calls that nobody decides any more.
-            await link.cancel(workflow_id(self.run.turn, before=1))
+        for before in workflows_of(self.run.turn)[1:]:
+            # It may still wait for calls that nobody decides any more.
+            with suppress(CannotCancel):
+                await link.cancel(before)
+        self.run.check_lease()
         await link.start(self.workflow, self.run.turn.input)
         # From here on a workflow that is gone is not one that was never started.
-        await in_worker(self._keep, self.state(0))
+        try:
+            await in_worker(self._keep, self.state(0))
+        except LeaseLost:
+            await in_worker(partings.note_again, self.run.turn.pk)
+            raise
         return await link.look(self.workflow)
 
     async def _rounds(self, link: Link, seen: Seen) -> Completed | int:
@@ -201,3 +210,8 @@ class Following:
 def workflow_id(turn: AgentTurn, *, before: int = 0) -> str:
     """Return the id of a turn's workflow; of an earlier restart's with `before`."""
     return f"hitl-{turn.pk}-{turn.restarts - before}"
+
+
+def workflows_of(turn: AgentTurn) -> list[str]:
+    """Return the ids of all workflows that a turn may have, the latest first."""
+    return [workflow_id(turn, before=before) for before in range(turn.restarts + 1)]

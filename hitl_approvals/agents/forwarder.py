@@ -7,21 +7,20 @@ here under the ledger, and their results are delivered to the workflow once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, ClassVar
-from uuid import UUID
 
-from hitl_approvals.agents.base import Completed, Suspended, load
+from hitl_approvals.agents.base import Completed, Suspended
 from hitl_approvals.agents.capabilities import Capabilities
-from hitl_approvals.agents.following import Following, workflow_id
+from hitl_approvals.agents.ending import ending
+from hitl_approvals.agents.following import Following
 from hitl_approvals.agents.framework import FrameworkTurn
 from hitl_approvals.agents.guarding import guarded
-from hitl_approvals.agents.links import Engine, EngineAway
+from hitl_approvals.agents.links import Engine
 from hitl_approvals.agents.snapshots import unpack
 from hitl_approvals.awaiting import awaited
 from hitl_approvals.exceptions import HitlConfigurationError, InterruptSuspended
 from hitl_approvals.models import AgentTurn, PendingInterrupt
-from hitl_approvals.registry import AgentDefinition, registry
+from hitl_approvals.registry import AgentDefinition
 from hitl_approvals.services.run import Run
 
 CAPABILITIES = Capabilities(
@@ -56,16 +55,15 @@ class ForwarderAgent:
             unpack(self.engine.maker, state)
         return self._perform(run)
 
-    def cancel(self, turn: AgentTurn) -> bool:
-        """Cancel the workflow of a turn; False if the engine did not answer."""
-        return bool(awaited(self._cancel, workflow_id(turn)))
+    def leave(self, turn: AgentTurn) -> str:
+        """End the workflows of a cancelled turn; return what is open still, or nothing.
 
-    async def _cancel(self, workflow: str) -> bool:
-        with suppress(EngineAway):
-            async with self.engine.link() as link:
-                await link.cancel(workflow)
-                return True
-        return False
+        Nothing of the turn runs here any more, and they would wait for ever.
+        """
+        if turn.fence == 1:
+            # The cancellation's own: no run ever had the turn, so none started anything.
+            return ""
+        return str(awaited(ending, self.engine, turn))
 
     def _perform(self, run: Run) -> Completed | Suspended:
         turn = FrameworkTurn(run, self.definition)
@@ -94,20 +92,3 @@ def address_of(definition: AgentDefinition, kind: type[Any]) -> Any:
             f"nothing and returns a {kind.__name__}; got {made!r}."
         )
     return made
-
-
-def cancel_workflow(turn_id: UUID | str) -> bool:
-    """Cancel the workflow of a turn that was cancelled; call it off the web process.
-
-    For a receiver of `turn_cancelled`: nothing of a cancelled turn runs here, and its
-    workflow would wait for ever.
-
-    Returns:
-        False if the turn is none of an engine, or its engine did not answer.
-    """
-    turn = AgentTurn.objects.filter(pk=turn_id).first()
-    definition = None if turn is None else registry.agents.get(turn.agent)
-    if turn is None or definition is None:
-        return False
-    agent = load(definition)
-    return isinstance(agent, ForwarderAgent) and agent.cancel(turn)

@@ -15,6 +15,10 @@ class EngineAway(Exception):
     """The engine, or what performs its workflows, does not answer; the text says why."""
 
 
+class CannotCancel(Exception):
+    """Nothing here may cancel workflows of this engine; the text says what is missing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Absent:
     """The engine knows no such workflow."""
@@ -76,7 +80,11 @@ class Link(ABC):
 
     @abstractmethod
     async def cancel(self, workflow: str) -> None:
-        """Ask a workflow to end; one that is over or unknown is left as it is."""
+        """Ask a workflow to end; one that is over or unknown is left as it is.
+
+        Raises:
+            CannotCancel: The address lacks what this needs.
+        """
 
 
 class Engine(ABC):

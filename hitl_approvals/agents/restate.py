@@ -19,6 +19,7 @@ from hitl_approvals.agents.forwarder import (
 from hitl_approvals.agents.links import (
     Absent,
     Broken,
+    CannotCancel,
     Ended,
     Engine,
     EngineAway,
@@ -37,6 +38,9 @@ REPLY = 5.0
 """Seconds that one answer of the server may take."""
 NOT_READY, NOT_FOUND, OVER, REFUSED = 470, 404, 409, 422
 NO_SERVICE = "No service of the workflow answers."
+NO_ADMIN = (
+    "RestateWorkflow names no admin= address. Add it, or cancel the workflow by hand."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +121,12 @@ class RestateLink(Link):
             raise EngineAway(reply.text)
 
     async def cancel(self, workflow: str) -> None:
-        """Cancel the workflow's invocation, where an admin address is known."""
-        if self.address.admin is None:
-            return
+        """Cancel the workflow's invocation, by the server's admin API."""
         output = await self._output(workflow)
         if output.ran or output.status != NOT_READY:
             return
+        if self.address.admin is None:
+            raise CannotCancel(NO_ADMIN)
         # A second sending starts nothing, and names the invocation that is there.
         again = await self._post(self._path(workflow, "run", "send"), None)
         path = f"/invocations/{quote(again.body['invocationId'])}/cancel"

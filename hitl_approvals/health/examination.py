@@ -8,7 +8,7 @@ from functools import partial
 
 from django.db import Error, connections
 
-from hitl_approvals.health import configuration, outside, work
+from hitl_approvals.health import configuration, outside, work, workflows
 from hitl_approvals.health.lines import Level, Line
 
 DEFAULT_MAX_OWED = timedelta(minutes=5)
@@ -44,6 +44,7 @@ def _about_rows(max_owed: timedelta) -> Sequence[tuple[str, Question]]:
         ("calls", work.overdue),
         ("doubts", work.doubts),
         ("attention", work.attention),
+        ("workflows", workflows.cancelled),
         ("reviewers", work.reviewers),
         ("remote", work.remote),
         ("clients", outside.clients),

@@ -31,7 +31,7 @@ from hitl_approvals.models import (
     InterruptEvent,
     PendingInterrupt,
 )
-from hitl_approvals.services import reading, rows, threads
+from hitl_approvals.services import partings, reading, rows, threads
 from hitl_approvals.services.closing import cancel_leftovers
 from hitl_approvals.services.events import (
     actor_of,
@@ -84,6 +84,8 @@ def cancel(
         status=TurnStatus.CANCELLED,
         detail={"reason": reason},
     )
+    # With the cancellation itself: an engine is told until the workflow there is over.
+    noted = partings.note(turn.agent)
 
     def work() -> None:
         changed = (
@@ -98,6 +100,7 @@ def cancel(
                 lease_token=None,
                 lease_until=None,
                 finished_at=DbNow(),
+                **noted,
                 **head(event),
             )
         )
@@ -122,7 +125,10 @@ def cancel(
             raise
         # Forked just now, or stuck: it is to end all the same.
         return cancel(turn_id, by=by, via=via, reason=reason)
-    return rows.turns().get(pk=turn.pk)
+    cancelled = rows.turns().get(pk=turn.pk)
+    if partings.is_noted(cancelled):
+        wake(turn.pk)
+    return cancelled
 
 
 def _has_longer_chain(turn: AgentTurn, statuses: Iterable[TurnStatus]) -> bool:

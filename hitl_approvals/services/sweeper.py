@@ -32,6 +32,7 @@ from hitl_approvals.services import (
     idempotency,
     marks,
     overdue,
+    partings,
     rows,
     threads,
     upkeep,
@@ -248,10 +249,12 @@ def _owed() -> QuerySet[AgentTurn]:
 def _announce() -> int:
     if hitl_settings.dispatcher == "worker":
         return 0
-    owed = _owed().filter(_hint_due()).order_by("next_run_at")
-    announcer = _Announcer()
-    found = list(owed[:BATCH])
-    return _each(announcer, takewhile(lambda _turn: announcer.heard, found))
+    announcer, announced = _Announcer(), 0
+    # Workflows of cancelled turns last: nobody waits for those.
+    for owed in (_owed(), partings.due()):
+        found = list(owed.filter(_hint_due()).order_by("next_run_at")[:BATCH])
+        announced += _each(announcer, takewhile(lambda _turn: announcer.heard, found))
+    return announced
 
 
 class _Announcer:
@@ -266,7 +269,7 @@ class _Announcer:
 
     def __call__(self, turn: AgentTurn) -> bool:
         seen = rows.turns().filter(
-            pk=turn.pk, status=TurnStatus.READY, dispatched_at=turn.dispatched_at
+            pk=turn.pk, status=turn.status, dispatched_at=turn.dispatched_at
         )
 
         def work() -> int:
@@ -280,9 +283,7 @@ class _Announcer:
             return False
         # Only a hint that went out counts: an unreachable broker must not make the
         # turn look as if no worker wanted it.
-        rows.turns().filter(pk=turn.pk, status=TurnStatus.READY).update(
-            hints=F("hints") + 1
-        )
+        rows.turns().filter(pk=turn.pk, status=turn.status).update(hints=F("hints") + 1)
         return True
 
 

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import time
 from abc import ABC, abstractmethod
+from io import StringIO
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 
 from hitl_approvals import Edit, Reject, Respond, run_turn, services, start_turn
+from hitl_approvals.agents.base import load
 from hitl_approvals.agents.following import workflow_id
-from hitl_approvals.agents.forwarder import cancel_workflow
-from hitl_approvals.models import AgentTurn, TurnStep
+from hitl_approvals.agents.links import Asking, Seen
+from hitl_approvals.models import (
+    AgentTurn,
+    TurnStep,
+    db_now_plus,
+)
+from hitl_approvals.registry import registry
+from hitl_approvals.services import control
+from hitl_approvals.services.partings import LATE_START
 from hitl_approvals.testing.failpoints import armed
+from tests.engines import parting_process
 from tests.support import turns
 from tests.support.world import raises, world
 
@@ -99,6 +112,31 @@ def pursue(turn: AgentTurn) -> str:
         if outcome != "ready":
             return outcome
         assert time.monotonic() < end, turn.last_error
+
+
+def look(turn: AgentTurn) -> Seen:
+    """Return what the workflow of a turn is doing, as its adapter sees it."""
+    engine = load(registry.agents[turn.agent]).engine  # type: ignore[attr-defined]
+
+    async def ask() -> Seen:
+        async with engine.link() as link:
+            seen: Seen = await link.look(workflow_id(turn))
+            return seen
+
+    return asyncio.run(ask())
+
+
+def let_go(turn: AgentTurn) -> None:
+    """Let workers come by until nothing of a cancelled turn is open any more."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        noted = AgentTurn.objects.filter(pk=turn.pk, next_run_at__isnull=False)
+        if not noted.update(next_run_at=turns.PAST):
+            break
+        call_command("hitl_worker", "--once", stdout=StringIO())
+        turn.refresh_from_db()
+        assert time.monotonic() < end, turn.last_error
+    turn.refresh_from_db()
 
 
 def contents(turn: AgentTurn) -> list[list[str]]:
@@ -433,16 +471,97 @@ class EngineContract:
         assert world.effects == []
         assert turns.only(turn).outcome_status == "not_requested_again"
 
-    def test_a_turn_that_is_cancelled_can_take_its_workflow_along(
+    def test_a_turn_that_is_cancelled_takes_its_workflow_along(
         self, engine: Harness
     ) -> None:
         turn = begin([PAY])
         services.cancel(turn.pk, by=None, via="test")
+        assert isinstance(look(turn), Asking)
 
-        assert cancel_workflow(turn.pk)
+        let_go(turn)
 
         assert engine.is_over(workflow_id(turn))
+        assert (turn.status, turn.last_error) == ("cancelled", "")
+        assert turns.resume(turn) == "dropped"
         assert world.effects == []
+
+    def test_killed_right_after_a_cancellation_the_workflow_is_ended_all_the_same(
+        self, engine: Harness
+    ) -> None:
+        turn = begin([PAY])
+
+        process = parting_process.killed("cancel", turn.pk)
+
+        assert process.returncode == -signal.SIGKILL, process.stderr
+        turn.refresh_from_db()
+        assert turn.status == "cancelled"
+        assert isinstance(look(turn), Asking)
+        let_go(turn)
+        assert engine.is_over(workflow_id(turn))
+
+    def test_an_engine_that_is_down_is_told_of_a_cancelled_turn_later(
+        self, engine: Harness
+    ) -> None:
+        turn = begin([PAY])
+        engine.stop_server()
+        try:
+            services.cancel(turn.pk, by=None, via="test")
+            assert turns.resume(turn) == "cancelled"
+            assert turn.last_error.startswith("Cancelled here, but perhaps not every")
+            assert f"{engine.name} at 127.0.0.1" in turn.last_error
+            assert "does not answer" in turn.last_error
+        finally:
+            engine.start_server()
+
+        let_go(turn)
+
+        assert engine.is_over(workflow_id(turn))
+
+    def test_a_workflow_that_nobody_performs_is_ended_when_somebody_does(
+        self, engine: Harness
+    ) -> None:
+        turn = begin([PAY])
+        engine.stop_worker()
+        try:
+            services.cancel(turn.pk, by=None, via="test")
+            turns.resume(turn)
+        finally:
+            engine.start_worker()
+
+        let_go(turn)
+
+        assert engine.is_over(workflow_id(turn))
+
+    def test_a_turn_that_no_run_ever_had_leaves_nothing_and_asks_nobody(
+        self, engine: Harness
+    ) -> None:
+        turn = begin_owed([PAY])
+        engine.stop_server()
+        try:
+            services.cancel(turn.pk, by=None, via="test")
+            assert turns.resume(turn) == "cancelled"
+        finally:
+            engine.start_server()
+
+        assert (turn.next_run_at, turn.last_error) == (None, "")
+
+    def test_the_workflows_before_a_restart_are_ended_too(
+        self, engine: Harness
+    ) -> None:
+        turn = begin([PAY])
+        first = workflow_id(turn)
+        control.restart_open(turn.pk, by=None, via="test", changes={})
+        services.cancel(turn.pk, by=None, via="test")
+        turn.refresh_from_db()
+        # The second was never started, and nobody is about to.
+        assert workflow_id(turn) != first
+        AgentTurn.objects.filter(pk=turn.pk).update(
+            finished_at=db_now_plus(-LATE_START)
+        )
+
+        let_go(turn)
+
+        assert engine.is_over(first)
 
     def test_a_restarted_turn_has_a_workflow_of_its_own(self, engine: Harness) -> None:
         turn = begin([PAY])
@@ -473,3 +592,22 @@ class EngineContract:
         assert "does not know the workflow" in other.last_error
         assert world.effects == []
         assert TurnStep.objects.filter(turn=other.pk).count() == 0
+
+
+class ServerContract(EngineContract):
+    """What holds besides for every engine that other processes can reach."""
+
+    def test_killed_once_the_engine_was_told_it_is_told_again(
+        self, engine: Harness
+    ) -> None:
+        turn = begin([PAY])
+        services.cancel(turn.pk, by=None, via="test")
+
+        process = parting_process.killed("leave", turn.pk)
+
+        assert process.returncode == -signal.SIGKILL, process.stderr
+        turn.refresh_from_db()
+        assert turn.next_run_at is not None
+        assert turns.resume(turn) == "dropped"
+        let_go(turn)
+        assert engine.is_over(workflow_id(turn))

@@ -16,7 +16,7 @@ from tests.engines.forwarding import (
     AGENT,
     PAY,
     QUESTION,
-    EngineContract,
+    ServerContract,
     begin,
     pursue,
     statuses,
@@ -56,7 +56,7 @@ def engine(dbos: DBOSHarness, monkeypatch: pytest.MonkeyPatch) -> DBOSHarness:
     return dbos
 
 
-class TestDBOS(EngineContract):
+class TestDBOS(ServerContract):
     """What holds for every engine."""
 
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from hitl_approvals import Reject
+from hitl_approvals import Reject, services
 from hitl_approvals.agents.following import workflow_id
+from hitl_approvals.agents.links import Asking
 from hitl_approvals.engines import RestateWorkflow
 from hitl_approvals.engines.rounds import AnswerRefused
 from hitl_approvals.registry import AgentDefinition, registry
 from tests.engines.forwarding import (
     AGENT,
     PAY,
-    EngineContract,
+    ServerContract,
     begin,
+    let_go,
+    look,
     pursue,
     statuses,
 )
@@ -53,7 +57,7 @@ def engine(restate: RestateHarness, monkeypatch: pytest.MonkeyPatch) -> RestateH
     return restate
 
 
-class TestRestate(EngineContract):
+class TestRestate(ServerContract):
     """What holds for every engine."""
 
 
@@ -90,6 +94,28 @@ def test_a_workflow_may_fail_with_any_status(
 
     assert turn.status == "failed"
     assert turn.error.endswith("failed: no such order")
+
+
+def test_without_an_admin_address_a_workflow_that_stays_open_is_shown(
+    engine: RestateHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = registry.agents[AGENT]
+    address = replace(known.target(), admin=None)
+    monkeypatch.setitem(registry.agents, AGENT, replace(known, target=lambda: address))
+    turn = begin([PAY])
+    services.cancel(turn.pk, by=None, via="test")
+
+    assert turns.resume(turn) == "cancelled"
+
+    assert isinstance(look(turn), Asking)
+    assert turn.next_run_at is not None
+    assert f"{workflow_id(turn)} cannot be cancelled from here" in turn.last_error
+    assert "names no admin= address" in turn.last_error
+
+    # Somebody adds it, and all is well.
+    monkeypatch.setitem(registry.agents, AGENT, known)
+    let_go(turn)
+    assert engine.is_over(workflow_id(turn))
 
 
 def test_a_workflow_that_is_not_registered_is_waited_for(

@@ -16,7 +16,7 @@ from tests.engines.forwarding import (
     AGAIN,
     AGENT,
     PAY,
-    EngineContract,
+    ServerContract,
     begin,
     pursue,
     statuses,
@@ -68,7 +68,7 @@ def engine(
     return temporal
 
 
-class TestTemporal(EngineContract):
+class TestTemporal(ServerContract):
     """What holds for every engine."""
 
 

@@ -12,7 +12,7 @@ from django.db import DatabaseError, close_old_connections
 from hitl_approvals import delivering, engine
 from hitl_approvals.delivering import Deliverer
 from hitl_approvals.registry import registry
-from hitl_approvals.services import turns
+from hitl_approvals.services import partings, turns
 from hitl_approvals.sweeping import Sweeper
 
 
@@ -66,7 +66,9 @@ class Command(BaseCommand):
         ran = 0
         close_old_connections()
         try:
-            for turn_id in turns.owed(registry.runnable()):
+            owed = turns.owed(registry.runnable())
+            # Workflows of cancelled turns last: nobody waits for those.
+            for turn_id in [*owed, *partings.due_to(registry.agents)]:
                 if stop.is_set():
                     break
                 outcome = engine.run_turn(turn_id)
