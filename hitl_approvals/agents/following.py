@@ -28,6 +28,7 @@ from hitl_approvals.agents.rounds import take_round
 from hitl_approvals.agents.snapshots import pack
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.engines.rounds import AnswerRefused
+from hitl_approvals.enums import DecisionType, InterruptStatus
 from hitl_approvals.exceptions import (
     LeaseLost,
     PayloadRejected,
@@ -70,7 +71,8 @@ class Following:
 
         Raises:
             RunDeferred: It is at work, or its engine is away; look again later.
-            RunDiverged: It is not there any more, or it refused its answer.
+            RunDiverged: It is not there any more, it refused its answer, or it is over
+                and people have decided for it in vain.
             TurnFailed: It ended without a result.
         """
         try:
@@ -118,7 +120,7 @@ class Following:
             if isinstance(seen, Ended):
                 return Completed(self._json(seen.output))
             if isinstance(seen, Broken):
-                raise TurnFailed(seen.why)
+                raise self._without_result(seen.why)
             if isinstance(seen, Asking) and seen.number > self.answered:
                 results = await in_worker(take_round, self.turn, self.run, seen)
                 if results is None:
@@ -133,6 +135,21 @@ class Following:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_LOOK)
             seen = await link.look(self.workflow)
+
+    def _without_result(self, why: str) -> RunDiverged | TurnFailed:
+        """Return how a turn stops whose workflow is over without a result.
+
+        People who decided for it in vain are told so, and their decisions are kept.
+        """
+        for row in self.run.interrupts.values():
+            decided = row.status == InterruptStatus.DECIDED
+            if decided and row.decision != DecisionType.EXPIRE:
+                return RunDiverged(
+                    f"{why.rstrip('.')}. Nobody waits there for what was decided here, so "
+                    "it was not run. Restart the turn (its gated calls ask again), or "
+                    "cancel it."
+                )
+        return TurnFailed(why)
 
     def _keep(self, state: dict[str, Any]) -> None:
         """Write the state, and take back what the operator was told of a wait."""

@@ -466,6 +466,33 @@ class EngineContract:
         turns.decide(turns.only(turn))
         pursue(turn)
 
+        assert turn.status == "needs_attention"
+        assert workflow_id(turn) in turn.last_error
+        assert "Nobody waits there for what was decided here" in turn.last_error
+        assert "Restart the turn" in turn.last_error
+        assert world.effects == []
+        assert turns.only(turn).status == "decided"
+
+        # Looking again changes nothing.
+        services.retry(turn.pk, by=None, via="test")
+        pursue(turn)
+        assert turn.status == "needs_attention"
+        services.cancel(turn.pk, by=None, via="test")
+        assert turns.only(turn).outcome_status == "withdrawn"
+        let_go(turn)
+        assert "Nobody waits there" in turn.last_error
+
+    def test_a_workflow_that_was_cancelled_and_waited_for_nobody_fails_its_turn(
+        self, engine: Harness
+    ) -> None:
+        """A request that nobody answered in time is no decision made in vain."""
+        turn = begin([PAY])
+        engine.cancel(workflow_id(turn))
+        assert engine.is_over(workflow_id(turn))
+        turns.pass_expires_at(turns.only(turn))
+        services.sweep()
+        pursue(turn)
+
         assert turn.status == "failed"
         assert workflow_id(turn) in turn.error
         assert world.effects == []

@@ -180,8 +180,8 @@ def test_a_workflow_that_runs_out_of_time_fails_its_turn(
     turns.decide(turns.only(turn))
     pursue(turn)
 
-    assert turn.status == "failed"
-    assert "is timed out" in turn.error
+    assert turn.status == "needs_attention"
+    assert "is timed out" in turn.last_error
     assert world.effects == []
 
 
