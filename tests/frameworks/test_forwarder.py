@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from hitl_approvals import services
+from hitl_approvals import run_turn, services
 from hitl_approvals.agents import dbos, restate, temporal
-from hitl_approvals.agents.following import LONGEST_WAIT, workflow_id
+from hitl_approvals.agents.following import LONGEST_WAIT, Following, workflow_id
 from hitl_approvals.engines import rounds
-from hitl_approvals.models import AgentTurn, DbNow
+from hitl_approvals.models import AgentTurn, DbNow, db_now_plus
 from hitl_approvals.registry import AgentDefinition, registry
+from hitl_approvals.services.partings import LATE_START
 from tests.engines.forwarding import (
     AGAIN,
     AGENT,
@@ -22,6 +23,8 @@ from tests.engines.forwarding import (
     QUESTION,
     EngineContract,
     begin,
+    begin_owed,
+    let_go,
     pursue,
 )
 from tests.frameworks import memory_engine
@@ -177,6 +180,58 @@ def test_results_that_the_workflow_refuses_are_a_visible_stop(
 
     assert turn.status == "completed"
     assert world.names() == ["pay"]
+
+
+def test_a_workflow_that_a_late_worker_starts_is_ended_too(
+    engine: MemoryEngine,
+) -> None:
+    """A run had the turn when it was cancelled, and had not started anything yet."""
+    engine.stop_server()
+    turn = begin([PAY])
+    engine.start_server()
+    services.cancel(turn.pk, by=None, via="test")
+    turns.resume(turn)
+    assert f"There is no workflow {workflow_id(turn)}" in turn.last_error
+
+    engine.start(workflow_id(turn), [[PAY]])
+    let_go(turn)
+
+    assert engine.is_over(workflow_id(turn))
+
+
+def test_a_workflow_that_nobody_starts_is_not_looked_for_for_ever(
+    engine: MemoryEngine,
+) -> None:
+    engine.stop_server()
+    turn = begin([PAY])
+    engine.start_server()
+    services.cancel(turn.pk, by=None, via="test")
+    AgentTurn.objects.filter(pk=turn.pk).update(finished_at=db_now_plus(-LATE_START))
+
+    turns.resume(turn)
+
+    assert (turn.next_run_at, engine.workflows) == (None, {})
+
+
+def test_a_worker_that_started_one_too_late_has_it_ended(
+    engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was frozen for so long that nobody looks any more."""
+    turn = begin_owed([PAY])
+    keep = Following._keep
+
+    def after_the_end(following: Following, state: Any) -> None:
+        services.cancel(turn.pk, by=None, via="test")
+        AgentTurn.objects.filter(pk=turn.pk).update(next_run_at=None)
+        keep(following, state)
+
+    monkeypatch.setattr(Following, "_keep", after_the_end)
+    assert run_turn(turn.pk) == "lost"
+    assert not engine.is_over(workflow_id(turn))
+
+    let_go(turn)
+
+    assert engine.is_over(workflow_id(turn))
 
 
 @pytest.mark.parametrize("kind", [temporal, dbos, restate])
