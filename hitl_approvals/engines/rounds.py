@@ -6,6 +6,7 @@ imported.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,62 @@ class AlreadyAnswered(Exception):
 
 class AnswerRefused(Exception):
     """The answer does not fit what the workflow waits for."""
+
+
+class AsyncRounds(ABC):
+    """What async workflow code asks with; how to wait and to refuse is its engine's."""
+
+    rounds: int
+    """How many rounds there were."""
+
+    async def call_tools(
+        self,
+        calls: Sequence[Mapping[str, Any]],
+        *,
+        messages: Sequence[Any] | None = None,
+        reason: str | None = None,
+    ) -> dict[str, dict[str, Any]]:
+        """Wait until all calls of a model's reply were decided and run, or refused.
+
+        Args:
+            calls: `{"id", "name", "args"}` each; ids are unique within the reply.
+            messages: The conversation, shown to the reviewer as far as it fits.
+            reason: The agent's stated reason, for the reviewer.
+
+        Returns:
+            By id of the call: `decision` (None where nobody had to decide), `args` as
+            they were allowed, and `message` for the model.
+
+        Raises:
+            Exception: The calls cannot be asked for. It is the engine's own error that
+                is not tried again: the workflow fails.
+        """
+        try:
+            asked = calls_of(calls, messages=messages, reason=reason)
+        except ValueError as error:
+            raise self._refusal(error) from error
+        return await self._wait(asked)
+
+    async def ask(
+        self, payload: Any, *, response_schema: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Wait until a person has answered a question.
+
+        Returns:
+            `decision` (`respond`, or `reject` if nobody would or did answer), `value`,
+            and `reason`.
+        """
+        results = await self._wait(question_of(payload, response_schema))
+        answer: dict[str, Any] = results[ANSWER]
+        return answer
+
+    @abstractmethod
+    async def _wait(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Show what is asked as the next round, and return the results of it."""
+
+    @abstractmethod
+    def _refusal(self, error: ValueError) -> Exception:
+        """Return the engine's error for calls that cannot be asked for."""
 
 
 def calls_of(

@@ -6,7 +6,6 @@ Needs `temporalio` and nothing else, so the workflow sandbox can import it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from temporalio import workflow
@@ -18,7 +17,7 @@ ALREADY_DECIDED = "HitlAlreadyDecided"
 REFUSED = "HitlRefused"
 
 
-class Approvals:
+class Approvals(rounds.AsyncRounds):
     """What a workflow waits for, and the handlers by which it is asked and answered.
 
     Make one in the workflow's `__init__`. Calls of a round wait together; rounds that
@@ -42,57 +41,21 @@ class Approvals:
         )
         workflow.set_signal_handler(rounds.DECIDE, self._hear)
 
-    async def call_tools(
-        self,
-        calls: Sequence[Mapping[str, Any]],
-        *,
-        messages: Sequence[Any] | None = None,
-        reason: str | None = None,
-    ) -> dict[str, dict[str, Any]]:
-        """Wait until all calls of a model's reply were decided and run, or refused.
-
-        Args:
-            calls: `{"id", "name", "args"}` each; ids are unique within the reply.
-            messages: The conversation, shown to the reviewer as far as it fits.
-            reason: The agent's stated reason, for the reviewer.
-
-        Returns:
-            By id of the call: `decision` (None where nobody had to decide), `args` as
-            they were allowed, and `message` for the model.
-
-        Raises:
-            ApplicationError: The calls cannot be asked for. The workflow fails.
-        """
-        try:
-            pending = rounds.calls_of(calls, messages=messages, reason=reason)
-        except ValueError as error:
-            raise ApplicationError(str(error), non_retryable=True) from error
-        return await self._wait(pending)
-
-    async def ask(
-        self, payload: Any, *, response_schema: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
-        """Wait until a person has answered a question.
-
-        Returns:
-            `decision` (`respond`, or `reject` if nobody would or did answer), `value`,
-            and `reason`.
-        """
-        results = await self._wait(rounds.question_of(payload, response_schema))
-        answer: dict[str, Any] = results[rounds.ANSWER]
-        return answer
-
-    async def _wait(self, pending: dict[str, Any]) -> dict[str, Any]:
+    async def _wait(self, asked: dict[str, Any]) -> dict[str, Any]:
         async with self._one_by_one:
             self.rounds += 1
             self._results = None
-            self._pending = {"round": self.rounds, **pending}
+            self._pending = {"round": self.rounds, **asked}
             try:
                 await workflow.wait_condition(lambda: self._results is not None)
             finally:
                 # Also when the workflow stops waiting: nobody has to decide it then.
                 self._pending = None
             return self._taken()
+
+    def _refusal(self, error: ValueError) -> Exception:
+        refused: Exception = ApplicationError(str(error), non_retryable=True)
+        return refused
 
     def _taken(self) -> dict[str, Any]:
         return self._results or {}

@@ -96,6 +96,16 @@ def test_a_workflow_may_fail_with_any_status(
     assert turn.error.endswith("failed: no such order")
 
 
+def test_calls_that_cannot_be_told_apart_fail_the_workflow(
+    engine: RestateHarness,
+) -> None:
+    turn = begin([PAY, PAY])
+    pursue(turn)
+
+    assert turn.status == "failed"
+    assert "ids of their own" in turn.error
+
+
 def test_without_an_admin_address_a_workflow_that_stays_open_is_shown(
     engine: RestateHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
