@@ -26,7 +26,7 @@ from hitl_approvals.exceptions import (
 from hitl_approvals.heartbeat import Heartbeat
 from hitl_approvals.models import AgentTurn
 from hitl_approvals.registry import AgentDefinition, registry
-from hitl_approvals.services import starting, turns
+from hitl_approvals.services import reading, starting, turns
 from hitl_approvals.services.control import KEEP
 from hitl_approvals.services.decisions import decide
 from hitl_approvals.services.rerunning import decide_and_change
@@ -118,7 +118,7 @@ def start_or_find(
     )
     if run and made and turn.fence:
         _perform(starting.adopt(turn), definition)
-        turn.refresh_from_db()
+        turn = reading.turn(turn.pk)
     return turn, made
 
 

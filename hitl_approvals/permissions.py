@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, Permission, PermissionsMixin
+from django.core.exceptions import FieldDoesNotExist
+from django.db import router
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
+from hitl_approvals import statements
 from hitl_approvals.enums import InterruptStatus
 from hitl_approvals.exceptions import (
     InterruptNotFound,
@@ -34,20 +37,39 @@ MOST_PEOPLE = 200
 
 def _open_queues(user: Person) -> QuerySet[ReviewQueue]:
     """Queues without members, and those that the user belongs to."""
+    return _open_to(user.pk)
+
+
+def _is_open_to(user: Person, queue: str | None) -> bool:
+    key = ReviewQueue.users.through._meta.get_field(_user_field())  # noqa: SLF001
+    slug = ReviewQueue._meta.get_field("slug")  # noqa: SLF001
+    using = router.db_for_read(ReviewQueue)
+    return bool(statements.ask(using, _this_one, (key, user.pk), (slug, queue)))
+
+
+def _this_one(user_pk: Any, queue: Any) -> QuerySet[ReviewQueue, str]:
+    return _open_to(user_pk).filter(pk=queue).values_list("pk", flat=True)
+
+
+def _open_to(user_pk: Any) -> QuerySet[ReviewQueue]:
     users = ReviewQueue.users.through.objects.filter(reviewqueue=OuterRef("pk"))
     groups = ReviewQueue.groups.through.objects.filter(reviewqueue=OuterRef("pk"))
-    own_groups = _groups_of(user).values("pk")
+    own_groups = _groups_of(user_pk).values("pk")
     everyone = ~Exists(users) & ~Exists(groups)
-    member = Exists(users.filter(**{_user_field(): user.pk})) | Exists(
+    member = Exists(users.filter(**{_user_field(): user_pk})) | Exists(
         groups.filter(group__in=own_groups)
     )
     return ReviewQueue.objects.filter(everyone | member)
 
 
-def _groups_of(user: Person) -> QuerySet[Group]:
-    """Return a user's groups; a swapped user model may name them otherwise, or have none."""
-    groups = getattr(user, "groups", None)
-    found: QuerySet[Group] = Group.objects.none() if groups is None else groups.all()
+def _groups_of(user_pk: Any) -> QuerySet[Any]:
+    """Return a user's groups; a swapped user model may have none."""
+    try:
+        field: Any = get_user_model()._meta.get_field("groups")  # noqa: SLF001
+    except FieldDoesNotExist:
+        return Group.objects.none()
+    groups = field.remote_field.model._default_manager  # noqa: SLF001
+    found: QuerySet[Any] = groups.filter(**{field.related_query_name(): user_pk})
     return found
 
 
@@ -108,7 +130,7 @@ def why_not(user: Person, interrupt: PendingInterrupt) -> str | None:
         return _("This account is not active.")
     if not user.has_perm(DECIDE):
         return _("You need the right “Can decide interrupts” to decide.")
-    if not _open_queues(user).filter(pk=interrupt.queue_id).exists():
+    if not _is_open_to(user, interrupt.queue_id):
         return _("Only members of the queue “%(queue)s” may decide here.") % {
             "queue": interrupt.queue_id
         }
@@ -135,7 +157,7 @@ def may_view(user: Person, interrupt: PendingInterrupt) -> bool:
         return False
     if user.has_perm(ADMINISTER):
         return True
-    return _open_queues(user).filter(pk=interrupt.queue_id).exists()
+    return _is_open_to(user, interrupt.queue_id)
 
 
 def require_decide(user: Person | None, interrupt: PendingInterrupt) -> None:

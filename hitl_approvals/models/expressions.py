@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import (
@@ -13,7 +13,15 @@ from django.db.models import (
     Func,
     Value,
 )
+from django.db.models.expressions import Combinable
 from django.db.models.sql.compiler import SQLCompiler
+
+from hitl_approvals.statements import Slot
+
+if TYPE_CHECKING:
+    Wrapper = ExpressionWrapper[Combinable]
+else:
+    Wrapper = ExpressionWrapper
 
 
 class DbNow(Func):
@@ -24,6 +32,8 @@ class DbNow(Func):
     """
 
     template = "STATEMENT_TIMESTAMP()"
+    shape = "DbNow"
+    """Its own word for what it is in the shape of a statement."""
     output_field = DateTimeField()
     allowed_default = True
 
@@ -60,20 +70,48 @@ class DbNow(Func):
 class _Elapsed(Value):
     """A time span as so many seconds, never as so many days."""
 
+    def as_sql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper
+    ) -> tuple[str, Any]:
+        if isinstance(self.value, Slot):
+            return self.value.as_sql(compiler, connection)
+        return super().as_sql(compiler, connection)
+
     def as_postgresql(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any
-    ) -> tuple[str, list[float]]:
+    ) -> tuple[str, list[Any]]:
         # A day is a day of the calendar there, in the connection's own time zone.
-        return "MAKE_INTERVAL(secs => %s)", [self.value.total_seconds()]
+        seconds = (
+            self.value.bound_by(_seconds)
+            if isinstance(self.value, Slot)
+            else self.value.total_seconds()
+        )
+        return "MAKE_INTERVAL(secs => %s)", [seconds]
+
+
+def _seconds(value: timedelta, _connection: BaseDatabaseWrapper) -> float:
+    return value.total_seconds()
 
 
 def _in_utc(value: Any, *_: Any) -> Any:
     return value.astimezone(UTC) if isinstance(value, datetime) else value
 
 
-def db_now_plus(delta: timedelta) -> Any:
+class DbNowPlus(Wrapper):
+    """A moment so long from the database's now."""
+
+    def __init__(self, varying: timedelta | Slot) -> None:
+        elapsed = _Elapsed(varying, output_field=DurationField())
+        super().__init__(DbNow() + elapsed, output_field=DateTimeField())
+        self.varying = varying
+        """The one thing in which two of these differ in the shape of a statement."""
+
+    def with_varying(self, slot: Slot) -> DbNowPlus:
+        """Return the expression with a slot in place of the time span."""
+        own = Slot(slot.place, DurationField().get_db_prep_value, DurationField())
+        return DbNowPlus(own)
+
+
+def db_now_plus(delta: timedelta) -> DbNowPlus:
     """Return the expression for a moment `delta` from the database's now."""
-    return ExpressionWrapper(
-        DbNow() + _Elapsed(delta, output_field=DurationField()),
-        output_field=DateTimeField(),
-    )
+    return DbNowPlus(delta)

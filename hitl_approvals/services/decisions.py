@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Case, F, Q, Value, When
+from django.db.models import Q
 
 from hitl_approvals import canonical, failpoints, permissions
 from hitl_approvals.decisions import (
@@ -19,7 +19,6 @@ from hitl_approvals.enums import (
     DecisionType,
     EventType,
     InterruptStatus,
-    TurnStatus,
 )
 from hitl_approvals.exceptions import (
     AlreadyDecided,
@@ -44,6 +43,7 @@ from hitl_approvals.services.reading import read
 from hitl_approvals.services.recording import record_event
 from hitl_approvals.services.transactions import run_atomic
 from hitl_approvals.services.verdicts import Verdict, time_to_start, translate
+from hitl_approvals.services.waiting import count_down
 from hitl_approvals.types import ActorInfo, DecisionReceipt, Person
 
 EVENT_OF = {
@@ -195,8 +195,8 @@ def _apply(
     def work() -> None:
         if due and not _free(row):
             raise _Lost
-        if turn_id is not None:
-            _count_down(turn_id)
+        if turn_id is not None and not count_down(turn_id):
+            raise _Lost
         _decide_row(row, verdict, actor, extra, still, event, limit if runs else None)
         record_event(event)
         failpoints.reach("decide.before_commit")
@@ -214,29 +214,6 @@ def _free(row: PendingInterrupt) -> bool:
     return rows.take(rows.turns().filter(pk=row.turn_id))
 
 
-def _count_down(turn_id: UUID) -> None:
-    """Take one from the turn's open questions; after the last one a run is owed.
-
-    Raises:
-        _Lost: The turn does not wait.
-    """
-    turns = rows.turns().filter(
-        pk=turn_id, status=TurnStatus.SUSPENDED, undecided__gt=0
-    )
-    # MariaDB assigns from left to right: `undecided` must come last.
-    moved = turns.update(
-        status=Case(
-            When(undecided=1, then=Value(TurnStatus.READY.value)),
-            default=F("status"),
-        ),
-        next_run_at=DbNow(),
-        dispatched_at=DbNow(),
-        undecided=F("undecided") - 1,
-    )
-    if moved != 1:
-        raise _Lost
-
-
 def _decide_row(
     row: PendingInterrupt,
     verdict: Verdict,
@@ -246,28 +223,25 @@ def _decide_row(
     event: InterruptEvent,
     limit: timedelta | None,
 ) -> None:
-    changed = (
-        rows.interrupts()
-        .filter(
-            still,
-            pk=row.pk,
-            status=InterruptStatus.PENDING,
-            revision=row.revision,
-            events_count=row.events_count,
-        )
-        .update(
-            status=InterruptStatus.DECIDED,
-            decision=verdict.type,
-            decision_digest=verdict.may_run,
-            decided_by_label=actor.label,
-            decided_via=actor.via,
-            decided_at=DbNow(),
-            execute_by=None if limit is None else db_now_plus(limit),
-            revision=row.revision + 1,
-            **verdict.columns,
-            **extra,
-            **head(event),
-        )
+    changed = rows.where(
+        PendingInterrupt,
+        still,
+        pk=row.pk,
+        status=InterruptStatus.PENDING,
+        revision=row.revision,
+        events_count=row.events_count,
+    ).update(
+        status=InterruptStatus.DECIDED,
+        decision=verdict.type,
+        decision_digest=verdict.may_run,
+        decided_by_label=actor.label,
+        decided_via=actor.via,
+        decided_at=DbNow(),
+        execute_by=None if limit is None else db_now_plus(limit),
+        revision=row.revision + 1,
+        **verdict.columns,
+        **extra,
+        **head(event),
     )
     if changed != 1:
         raise _Lost

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import IntegrityError
-from django.db.models import Exists, F, Q
+from django.db.models import F, Q
 
 from hitl_approvals import failpoints
 from hitl_approvals.conf import hitl_settings
@@ -41,6 +41,7 @@ from hitl_approvals.services.run import (
     resolve,
 )
 from hitl_approvals.services.transactions import run_atomic
+from hitl_approvals.statements import Condition
 
 
 class ApprovalLapsed(Exception):
@@ -78,17 +79,18 @@ def new_step(
     )
 
 
-def may_start(interrupt: PendingInterrupt | None) -> list[Q]:
+def may_start(interrupt: PendingInterrupt | None) -> list[Condition]:
     """Return the condition that the approval still stands and is still in time."""
     if interrupt is None:
         return []
-    standing = rows.interrupts().filter(
+    standing = rows.where(
+        PendingInterrupt,
         Q(execute_by__isnull=True) | Q(execute_by__gt=DbNow()),
         pk=interrupt.pk,
         status=InterruptStatus.DECIDED,
         generation=interrupt.generation,
     )
-    return [Q(Exists(standing))]
+    return [standing.there()]
 
 
 def why_not(run: Run, interrupt: PendingInterrupt | None) -> Exception:
@@ -207,10 +209,11 @@ def record(
             )
             if event is None:
                 raise _Late
-        moved = (
-            rows.steps()
-            .filter(pk=step.pk, status=StepStatus.STARTED, fence=run.fence)
-            .update(status=status, result=result, error=error, finished_at=DbNow())
+        started = rows.where(
+            TurnStep, pk=step.pk, status=StepStatus.STARTED, fence=run.fence
+        )
+        moved = started.update(
+            status=status, result=result, error=error, finished_at=DbNow()
         )
         if moved != 1:
             raise _Late

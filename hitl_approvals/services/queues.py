@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+from django.db.models import QuerySet
+
 from hitl_approvals.models import DEFAULT_QUEUE, DbNow, ReviewQueue
+from hitl_approvals.services import rows
 from hitl_approvals.services.transactions import alias
 
 
@@ -27,14 +30,14 @@ def read_now() -> datetime:
     return read_now()
 
 
+def _keys(found: QuerySet[ReviewQueue]) -> QuerySet[ReviewQueue, str]:
+    return found.values_list("pk", flat=True)
+
+
 def known(slugs: Iterable[str]) -> set[str]:
     """Return those of `slugs` that exist; the default queue is made if it is missing."""
     wanted = {*slugs, DEFAULT_QUEUE}
-    found = set(
-        ReviewQueue.objects.using(alias())
-        .filter(pk__in=wanted)
-        .values_list("pk", flat=True)
-    )
+    found = set(rows.where(ReviewQueue, pk__in=sorted(wanted)).read(_keys))
     if DEFAULT_QUEUE not in found:
         ensure_default()
         found.add(DEFAULT_QUEUE)

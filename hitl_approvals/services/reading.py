@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
+from django.db.models import Model, QuerySet
 
 from hitl_approvals.exceptions import InterruptNotFound
-from hitl_approvals.models import DbNow, PendingInterrupt
+from hitl_approvals.models import AgentTurn, DbNow, PendingInterrupt
 from hitl_approvals.services import rows
+
+M = TypeVar("M", bound=Model)
+
+
+def with_db_now(found: QuerySet[M]) -> QuerySet[M]:
+    """Ask for the database's time beside each row, as `db_now`."""
+    timed: Any = found.annotate(db_now=DbNow())
+    asked: QuerySet[M] = timed
+    return asked
+
+
+def _with_all(found: QuerySet[PendingInterrupt]) -> QuerySet[PendingInterrupt]:
+    return with_db_now(found).select_related("turn", "queue")
 
 
 def read(interrupt_id: UUID | str) -> PendingInterrupt:
@@ -18,15 +33,16 @@ def read(interrupt_id: UUID | str) -> PendingInterrupt:
         InterruptNotFound: There is no such interrupt.
     """
     try:
-        row = (
-            rows.interrupts()
-            .select_related("turn", "queue")
-            .annotate(db_now=DbNow())
-            .filter(pk=interrupt_id)
-            .first()
-        )
+        row = rows.where(PendingInterrupt, pk=interrupt_id).first(_with_all)
     except (ValidationError, ValueError):
         row = None
     if row is None:
         raise InterruptNotFound
-    return row
+    found: PendingInterrupt = row
+    return found
+
+
+def turn(turn_id: UUID) -> AgentTurn:
+    """Return a turn that is there as it is now."""
+    found: AgentTurn = rows.where(AgentTurn, pk=turn_id).read()[0]
+    return found

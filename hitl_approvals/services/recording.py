@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from hitl_approvals.models import InterruptEvent
 from hitl_approvals.services import outbox, rows, telling
-from hitl_approvals.services.transactions import alias
 
 
 def record_event(event: InterruptEvent) -> None:
@@ -22,9 +21,6 @@ def record_events(events: Sequence[InterruptEvent]) -> None:
     """
     if not events:
         return
-    if len(events) == 1:
-        events[0].save(using=alias(), force_insert=True)
-    else:
-        rows.events().bulk_create(events)
+    rows.insert(events)
     outbox.owe(events)
     telling.tell_after_commit(events)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from django.db import connections
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 
+from hitl_approvals import statements
 from hitl_approvals.models import (
     AgentTurn,
     Delivery,
@@ -16,6 +18,19 @@ from hitl_approvals.models import (
     TurnStep,
 )
 from hitl_approvals.services.transactions import alias
+from hitl_approvals.statements import Condition, Where
+
+M = TypeVar("M", bound=Model)
+
+
+def where(model: type[M], *conditions: Condition, **lookups: Any) -> Where[M]:
+    """Return rows for a statement that is compiled once: what every call needs."""
+    return statements.where(alias(), model, *conditions, **lookups)
+
+
+def insert(new: Sequence[Model]) -> None:
+    """Insert rows of one model, by a statement that is compiled once."""
+    statements.insert(alias(), new)
 
 
 def turns() -> QuerySet[AgentTurn]:

@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import QuerySet
 
 from hitl_approvals import canonical
 from hitl_approvals.conf import hitl_settings
@@ -30,6 +30,7 @@ from hitl_approvals.models import (
 from hitl_approvals.services import rows
 from hitl_approvals.services.clock import DbClock
 from hitl_approvals.services.events import SYSTEM, head, interrupt_event
+from hitl_approvals.statements import Condition
 
 
 @dataclass(slots=True)
@@ -118,15 +119,23 @@ def turn_key(turn: AgentTurn, *parts: Any) -> str:
     return canonical.key_digest(*parts)
 
 
+def _by_position(steps: QuerySet[TurnStep]) -> QuerySet[TurnStep]:
+    return steps.order_by("position")
+
+
+def _as_asked(interrupts: QuerySet[PendingInterrupt]) -> QuerySet[PendingInterrupt]:
+    return interrupts.order_by("position", "pk")
+
+
 def load(run: Run) -> None:
     """Read the journal and the interrupts of the turn."""
     run.steps = {
         (step.key, step.generation): step
-        for step in rows.steps().filter(turn=run.turn.pk).order_by("position")
+        for step in rows.where(TurnStep, turn=run.turn.pk).read(_by_position)
     }
     run.interrupts = {
         row.dedupe_key: row
-        for row in rows.interrupts().filter(turn=run.turn.pk).order_by("position", "pk")
+        for row in rows.where(PendingInterrupt, turn=run.turn.pk).read(_as_asked)
     }
     by_id = {row.pk: row for row in run.interrupts.values()}
     for step in run.steps.values():
@@ -135,7 +144,7 @@ def load(run: Run) -> None:
             step.interrupt = by_id.get(step.interrupt_id)
 
 
-def fenced(run: Run, *conditions: Q, **changes: Any) -> None:
+def fenced(run: Run, *conditions: Condition, **changes: Any) -> None:
     """Write the turn under this run's fence; without changes, extend the lease.
 
     Begins every transaction of a run: it takes the turn's row first.
@@ -144,10 +153,15 @@ def fenced(run: Run, *conditions: Q, **changes: Any) -> None:
         LeaseLost: The turn is not this run's any more, or a condition does not hold.
     """
     run.check_lease()
-    changed = (
-        rows.turns()
-        .filter(*conditions, pk=run.turn.pk, status=TurnStatus.RUNNING, fence=run.fence)
-        .update(**(changes or {"lease_until": db_now_plus(hitl_settings.lease)}))
+    own = rows.where(
+        AgentTurn,
+        *conditions,
+        pk=run.turn.pk,
+        status=TurnStatus.RUNNING,
+        fence=run.fence,
+    )
+    changed = own.update(
+        **(changes or {"lease_until": db_now_plus(hitl_settings.lease)})
     )
     if changed != 1:
         raise LeaseLost
@@ -166,7 +180,7 @@ def flush(run: Run, *more: TurnStep) -> list[InterruptEvent]:
     written = [_resolve(run, one) for one in in_order]
     new = [*run.buffer, *more]
     if new:
-        rows.steps().bulk_create(new)
+        rows.insert(new)
     return written
 
 
@@ -216,10 +230,14 @@ def resolve(
             digest_run=digest_run,
             detail={"outcome": str(outcome), "fence": run.fence},
         )
-        standing = rows.interrupts().filter(
-            pk=row.pk, status=InterruptStatus.DECIDED, generation=row.generation
-        )
-        moved = standing.filter(events_count=seen.events_count).update(
+        standing: dict[str, Any] = {
+            "pk": row.pk,
+            "status": InterruptStatus.DECIDED,
+            "generation": row.generation,
+        }
+        moved = rows.where(
+            PendingInterrupt, **standing, events_count=seen.events_count
+        ).update(
             status=InterruptStatus.RESOLVED,
             resolved_at=DbNow(),
             outcome_status=outcome,
@@ -228,5 +246,6 @@ def resolve(
         )
         if moved:
             return event
-        seen = standing.exclude(events_count=seen.events_count).first()
+        longer = rows.interrupts().filter(**standing)
+        seen = longer.exclude(events_count=seen.events_count).first()
     return None

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
-from django.db.models import Case, F, Value, When
+from django.db.models import F
 
 from hitl_approvals import canonical, failpoints, permissions, selectors
 from hitl_approvals.conf import hitl_settings
@@ -34,6 +34,7 @@ from hitl_approvals.services.reading import read
 from hitl_approvals.services.recording import record_event
 from hitl_approvals.services.transactions import run_atomic
 from hitl_approvals.services.verdicts import time_to_start
+from hitl_approvals.services.waiting import count_down
 from hitl_approvals.types import ActorInfo, Person
 
 Answer = Literal["happened", "run_again", "give_up"]
@@ -305,25 +306,11 @@ def _require_may_run_again(row: PendingInterrupt) -> None:
 def _hold_turn(turn: AgentTurn) -> None:
     """Take the turn's row: count down if it waits for this, else assert its status."""
     if turn.status == TurnStatus.SUSPENDED:
-        changed = (
-            rows.turns()
-            .filter(pk=turn.pk, status=TurnStatus.SUSPENDED, undecided__gt=0)
-            .update(
-                # MariaDB assigns from left to right: `undecided` must come last.
-                status=Case(
-                    When(undecided=1, then=Value(TurnStatus.READY.value)),
-                    default=F("status"),
-                ),
-                next_run_at=DbNow(),
-                dispatched_at=DbNow(),
-                undecided=F("undecided") - 1,
-            )
-        )
+        held = count_down(turn.pk)
     else:
-        changed = (
-            rows.turns().filter(pk=turn.pk, status=turn.status).update(hints=F("hints"))
-        )
-    if changed != 1:
+        same = rows.where(AgentTurn, pk=turn.pk, status=turn.status)
+        held = same.update(hints=F("hints")) == 1
+    if not held:
         raise _TurnMoved
 
 

@@ -111,13 +111,11 @@ def insert(turn: AgentTurn) -> tuple[AgentTurn, bool]:
     """
     try:
         with transaction.atomic(using=alias()):
-            turn.save(using=alias(), force_insert=True)
+            rows.insert([turn])
     except IntegrityError as error:
         return _collided(turn, error)
-    if turn.status == TurnStatus.READY:
-        _read_back(turn)
-        if not turn.blocked:
-            wake(turn.pk)
+    if turn.status == TurnStatus.READY and not turn.blocked:
+        wake(turn.pk)
     return turn, True
 
 
@@ -156,11 +154,6 @@ def _apply_policy(turn: AgentTurn) -> None:
         turn.blocked = before.exists()
 
 
-def _read_back(turn: AgentTurn) -> None:
-    """Replace the expressions that were inserted by the times that they became."""
-    turn.refresh_from_db(using=alias(), fields=["next_run_at", "dispatched_at"])
-
-
 def started_with(start_key: str | None, start_digest: str) -> AgentTurn | None:
     """Return the turn that a start key made already.
 
@@ -194,7 +187,7 @@ def _collided(turn: AgentTurn, error: IntegrityError) -> tuple[AgentTurn, bool]:
         # It only waits for people yet; whoever claims it later waits for the thread.
         turn.active_thread = None
         with transaction.atomic(using=alias()):
-            turn.save(using=alias(), force_insert=True)
+            rows.insert([turn])
         return turn, True
     # The thread is busy: the turn waits its turn like any other.
     turn.status = TurnStatus.READY
@@ -203,12 +196,17 @@ def _collided(turn: AgentTurn, error: IntegrityError) -> tuple[AgentTurn, bool]:
     turn.next_run_at = turn.dispatched_at = DbNow()
     turn.blocked = True
     with transaction.atomic(using=alias()):
-        turn.save(using=alias(), force_insert=True)
-    _read_back(turn)
+        rows.insert([turn])
     return turn, True
 
 
 def adopt(turn: AgentTurn) -> Run:
-    """Return the run of a turn that was just created as claimed."""
-    fresh = rows.turns().filter(pk=turn.pk).annotate(db_now=DbNow()).get()
-    return Run(turn=fresh, fence=fresh.fence, clock=DbClock(fresh.db_now))
+    """Return the run of a turn that was just created as claimed.
+
+    The agent is asked what the row holds, as it will be when the turn is resumed.
+    """
+    turn.input, turn.execute_options = (
+        canonical.stored(canonical.dumps(one, max_bytes=None, max_depth=None))
+        for one in (turn.input, turn.execute_options)
+    )
+    return Run(turn=turn, fence=turn.fence, clock=DbClock(turn.created_at))

@@ -157,7 +157,7 @@ class _Ending:
             event = _raised(row, self.at)
             row.events_head, row.events_count = event.hash, 1
             self._note(row.pk, event)
-        rows.interrupts().bulk_create(new)
+        rows.insert(new)
         for interrupt_id, step_id in links.items():
             rows.steps().filter(pk=step_id).update(interrupt=interrupt_id)
         for request, row in zip(requests, new, strict=False):

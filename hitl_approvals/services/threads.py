@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from django.db.models import Exists, OuterRef
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, QuerySet
 
 from hitl_approvals.enums import TurnStatus
-from hitl_approvals.models import DbNow
+from hitl_approvals.models import AgentTurn, DbNow
 from hitl_approvals.services import rows
 from hitl_approvals.services.hints import wake
 
 
+def _oldest(turns: QuerySet[AgentTurn]) -> QuerySet[AgentTurn, UUID]:
+    return turns.order_by("created_at", "pk").values_list("pk", flat=True)
+
+
 def unblock_oldest(thread_key: str) -> bool:
     """Let the oldest waiting turn of a thread try again; needless calls are harmless."""
-    oldest = (
-        rows.turns()
-        .filter(thread_key=thread_key, blocked=True, status=TurnStatus.READY)
-        .order_by("created_at", "pk")
-        .values_list("pk", flat=True)
-        .first()
-    )
+    oldest = rows.where(
+        AgentTurn, thread_key=thread_key, blocked=True, status=TurnStatus.READY
+    ).first(_oldest)
     if oldest is None:
         return False
     freed = (

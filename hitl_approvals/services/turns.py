@@ -23,31 +23,39 @@ from hitl_approvals.services import rows, threads
 from hitl_approvals.services.clock import DbClock
 from hitl_approvals.services.closing import cancel_leftovers
 from hitl_approvals.services.events import SYSTEM, head, turn_event
+from hitl_approvals.services.reading import with_db_now
 from hitl_approvals.services.recording import record_events
 from hitl_approvals.services.run import Run, fenced, flush, flushed, load
 from hitl_approvals.services.transactions import run_atomic
+from hitl_approvals.statements import Where
 
 NOT_LEASED: dict[str, Any] = {"lease_token": None, "lease_until": None}
 
 
-def _claimable(runnable: Iterable[tuple[str, str]]) -> QuerySet[AgentTurn]:
+def _claimable(runnable: Iterable[tuple[str, str]], **only: Any) -> Where[AgentTurn]:
     """Return the owed runs that this process may take."""
     mine = Q(pk__in=[])
     for agent, version in runnable:
         mine |= Q(agent=agent, agent_version=version)
-    return rows.turns().filter(
+    return rows.where(
+        AgentTurn,
         mine,
         status=TurnStatus.READY,
         blocked=False,
         next_run_at__lte=DbNow(),
         attempts__lt=F("max_attempts"),
+        **only,
     )
 
 
 def owed(runnable: Iterable[tuple[str, str]], *, limit: int = 50) -> list[UUID]:
     """Return the runs that are owed and may be taken here, the longest owed first."""
-    due = _claimable(runnable).order_by("next_run_at", "pk")
-    return list(due.values_list("pk", flat=True)[:limit])
+    found: list[UUID] = _claimable(runnable).read(_longest_owed, limit=limit)
+    return found
+
+
+def _longest_owed(turns: QuerySet[AgentTurn]) -> QuerySet[AgentTurn, UUID]:
+    return turns.order_by("next_run_at", "pk").values_list("pk", flat=True)
 
 
 def claim(turn_id: UUID | str, runnable: Iterable[tuple[str, str]]) -> Run | None:
@@ -61,7 +69,7 @@ def claim(turn_id: UUID | str, runnable: Iterable[tuple[str, str]]) -> Run | Non
         The run with its journal, or None if there is nothing to do here.
     """
     token = uuid4()
-    due = _claimable(runnable).filter(pk=turn_id)
+    due = _claimable(runnable, pk=turn_id)
 
     def take() -> int:
         return due.update(
@@ -85,12 +93,7 @@ def claim(turn_id: UUID | str, runnable: Iterable[tuple[str, str]]) -> Run | Non
         return None
     if not taken:
         return None
-    turn = (
-        rows.turns()
-        .filter(pk=turn_id, lease_token=token)
-        .annotate(db_now=DbNow())
-        .first()
-    )
+    turn = rows.where(AgentTurn, pk=turn_id, lease_token=token).first(with_db_now)
     if turn is None:
         return None
     failpoints.reach("claim.after_commit")
@@ -101,12 +104,8 @@ def claim(turn_id: UUID | str, runnable: Iterable[tuple[str, str]]) -> Run | Non
 
 def extend_lease(turn_id: UUID, fence: int) -> bool:
     """Extend the lease of a running turn; False is a lost lease."""
-    return (
-        rows.turns()
-        .filter(pk=turn_id, status=TurnStatus.RUNNING, fence=fence)
-        .update(lease_until=db_now_plus(hitl_settings.lease))
-        == 1
-    )
+    own = rows.where(AgentTurn, pk=turn_id, status=TurnStatus.RUNNING, fence=fence)
+    return own.update(lease_until=db_now_plus(hitl_settings.lease)) == 1
 
 
 def backoff(attempts: int) -> timedelta:

@@ -19,7 +19,9 @@ def inserts(tree: ast.Module) -> list[str]:
     return [
         f"line {node.lineno}: .{name}()"
         for node, name, receiver in calls(tree)
-        if receiver is not None and name in INSERTS and names_in(receiver) & EVENTS
+        if receiver is not None
+        if (name in INSERTS and names_in(receiver) & EVENTS)
+        or (name == "insert" and any(names_in(one) & EVENTS for one in node.args))
     ]
 
 
@@ -34,6 +36,7 @@ def test_one_module_inserts_events():
     [
         "event.save(force_insert=True)",
         "rows.events().bulk_create(written)",
+        "rows.insert(events)",
         "InterruptEvent(type='raised').save()",
         "InterruptEvent.objects.create(type='raised')",
     ],

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 from django.conf import settings
@@ -17,6 +18,7 @@ from hitl_approvals import services
 from hitl_approvals.models import AgentTurn, DbNow, ReviewQueue, db_now_plus
 from hitl_approvals.registry import registry
 from hitl_approvals.services import turns
+from hitl_approvals.statements import kept
 from tests.support.agents import call
 from tests.support.turns import begin, begin_owed, decide, only
 
@@ -81,6 +83,8 @@ def at(monkeypatch: pytest.MonkeyPatch, zone: str) -> Callable[[datetime], None]
 
         for name in ("as_sql", "as_sqlite", "as_mysql"):
             monkeypatch.setattr(DbNow, name, as_sql)
+        # Statements that were compiled read the clock as it was.
+        monkeypatch.setattr(kept, "_kept", WeakKeyDictionary())
 
     return set_clock
 

@@ -1,0 +1,127 @@
+"""insert(): new rows, written as `bulk_create()` writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from django.db import connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Model
+from django.db.models.sql import InsertQuery
+
+from hitl_approvals.statements import shapes
+from hitl_approvals.statements.kept import kept
+from hitl_approvals.statements.reading import Converter, convert, converters
+from hitl_approvals.statements.slots import Slots, bound
+
+AT_ONCE = 4
+"""Rows of one statement: each number of rows is a shape of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Insertion:
+    sql: str
+    params: Sequence[Any]
+    returned: Sequence[str]
+    """Attributes of the columns that the database fills."""
+    converters: Sequence[Converter]
+
+
+def insert(using: str, rows: Sequence[Model]) -> None:
+    """Insert rows of one model, and read back what the database worked out.
+
+    That is what a row left to the database's defaults or set to an expression.
+
+    Like `bulk_create()` this sends no signals.
+
+    Args:
+        using: The database's alias.
+        rows: New rows, all of one model.
+
+    Raises:
+        IntegrityError: A row is there already, or not as the table wants it.
+    """
+    connection = connections[using]
+    if rows and not connection.features.can_return_rows_from_bulk_insert:
+        _insert_and_read(using, rows)
+        return
+    with transaction.mark_for_rollback_on_error(using=using):
+        for begin in range(0, len(rows), AT_ONCE):
+            _insert(connection, rows[begin : begin + AT_ONCE])
+
+
+def _insert_and_read(using: str, rows: Sequence[Model]) -> None:
+    """Do the same where an INSERT returns nothing: MySQL."""
+    shapes.rows_of(type(rows[0])).using(using).bulk_create(rows)
+    for row in rows:
+        made = [
+            field.attname
+            for field in row._meta.local_concrete_fields
+            if hasattr(getattr(row, field.attname), "resolve_expression")
+        ]
+        if made:
+            row.refresh_from_db(using=using, fields=made)
+
+
+def _insert(connection: BaseDatabaseWrapper, rows: Sequence[Model]) -> None:
+    model = type(rows[0])
+    values: list[Any] = []
+    changes = [
+        {
+            field.attname: field.pre_save(row, True)
+            for field in model._meta.local_concrete_fields
+        }
+        for row in rows
+    ]
+    shape: Hashable = (
+        "insert",
+        model,
+        tuple(shapes.read_changes(one, values) for one in changes),
+    )
+    made = kept(connection, shape, lambda: _compiled(connection, model, changes))
+    with connection.cursor() as cursor:
+        cursor.execute(made.sql, bound(made.params, values, connection))
+        found = (
+            convert(cursor.fetchall(), made.converters, connection)
+            if made.returned
+            else [[]] * len(rows)
+        )
+    for row, columns in zip(rows, found, strict=True):
+        for name, value in zip(made.returned, columns, strict=True):
+            setattr(row, name, value)
+        row._state.adding = False
+        row._state.db = connection.alias
+
+
+def _compiled(
+    connection: BaseDatabaseWrapper,
+    model: type[Model],
+    changes: Sequence[dict[str, Any]],
+) -> _Insertion:
+    slots = Slots()
+    query: Any = InsertQuery(model)
+    query.insert_values(
+        model._meta.local_concrete_fields,
+        [
+            SimpleNamespace(**shapes.changes_with_slots(model, one, slots))
+            for one in changes
+        ],
+        raw=True,
+    )
+    compiler = query.get_compiler(connection=connection)
+    compiler.returning_fields = returned = [
+        field
+        for field in model._meta.local_concrete_fields
+        if any(hasattr(one[field.attname], "resolve_expression") for one in changes)
+    ]
+    ((sql, params),) = compiler.as_sql()
+    columns = [field.get_col(model._meta.db_table) for field in returned]
+    return _Insertion(
+        sql,
+        params,
+        [field.attname for field in returned],
+        converters(compiler, columns),
+    )

@@ -1,0 +1,139 @@
+"""What two statements have in common if one text serves both, and what varies.
+
+A shape is read in one walk over the conditions, which also collects the values. When it
+is compiled, the same walk puts slots in their places: both must go the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+from django.db.models import Exists, Field, Model, Q, QuerySet
+
+from hitl_approvals.statements.slots import Slots
+
+M = TypeVar("M", bound=Model)
+
+_MANY = (list, tuple, set, frozenset)
+_SLOT = "?"
+
+
+@dataclass(frozen=True, slots=True)
+class There:
+    """Holds if a row of `model` fulfills `conditions`."""
+
+    model: type[Model]
+    conditions: Sequence[Condition]
+
+
+Lookup: TypeAlias = tuple[str, Any]
+Condition: TypeAlias = Q | There | Lookup
+
+
+def read(conditions: Iterable[Any], values: list[Any]) -> tuple[Hashable, ...]:
+    """Return the shape of conditions, and add what varies to `values`."""
+    return tuple(_read(conditions, values))
+
+
+def _read(conditions: Iterable[Any], values: list[Any]) -> Iterator[Hashable]:
+    for one in conditions:
+        if isinstance(one, tuple):
+            lookup, value = one
+            yield lookup
+            if isinstance(value, _MANY):
+                values.extend(value)
+                yield len(value)
+            else:
+                yield _form(value, values, fixed=_is_fixed(value))
+        elif isinstance(one, Q):
+            yield one.connector, one.negated, read(one.children, values)
+        else:
+            yield one.model, read(one.conditions, values)
+
+
+def read_changes(changes: Mapping[str, Any], values: list[Any]) -> tuple[Hashable, ...]:
+    """Return the shape of what columns are set to, and add what varies to `values`."""
+    return tuple(
+        (name, _form(value, values, fixed=False)) for name, value in changes.items()
+    )
+
+
+def _is_fixed(value: Any) -> bool:
+    # Django writes other conditions for these: IS NULL, NOT column.
+    return value is None or isinstance(value, bool)
+
+
+def _form(value: Any, values: list[Any], *, fixed: bool) -> Hashable:
+    if hasattr(value, "resolve_expression"):
+        if hasattr(value, "varying"):
+            values.append(value.varying)
+            return (type(value),)
+        # Hashed by what it was made of, or by its own word for that.
+        word: Hashable = getattr(value, "shape", value)
+        return word
+    if fixed:
+        return ("fixed", value)
+    values.append(value)
+    return _SLOT
+
+
+def with_slots(
+    model: type[Model], conditions: Iterable[Condition], slots: Slots
+) -> list[Q]:
+    """Return the same conditions with slots in the places of what varies.
+
+    Raises:
+        TypeError: A condition compares with rows or asks another table's columns.
+    """
+    return [_with_slots(model, one, slots) for one in conditions]
+
+
+def _with_slots(model: type[Model], one: Any, slots: Slots) -> Q:
+    if isinstance(one, tuple):
+        lookup, value = one
+        if _is_fixed(value):
+            return Q((lookup, value))
+        field = _field(model, lookup)
+        if isinstance(value, _MANY):
+            return Q((lookup, [slots.to_compare(field) for _one in value]))
+        return Q((lookup, _in_place(value, slots.to_compare, field)))
+    if isinstance(one, Q):
+        children = [_with_slots(model, child, slots) for child in one.children]
+        return Q(*children, _connector=one.connector, _negated=one.negated)
+    inner = with_slots(one.model, one.conditions, slots)
+    return Q(Exists(rows_of(one.model).filter(*inner)))
+
+
+def rows_of(model: type[M]) -> QuerySet[M]:
+    """Return all rows of a table, whatever its default manager hides."""
+    return model._base_manager.all()
+
+
+def changes_with_slots(
+    model: type[Model], changes: Mapping[str, Any], slots: Slots
+) -> dict[str, Any]:
+    """Return the same changes with slots in the places of what varies."""
+    return {
+        name: _in_place(value, slots.to_save, _field(model, name))
+        for name, value in changes.items()
+    }
+
+
+def _in_place(value: Any, slot: Any, field: Field[Any, Any]) -> Any:
+    if not hasattr(value, "resolve_expression"):
+        return slot(field)
+    if hasattr(value, "varying"):
+        return value.with_varying(slot(field))
+    return value
+
+
+def _field(model: type[Model], lookup: str) -> Field[Any, Any]:
+    name, *transforms = lookup.split("__")
+    table = model._meta
+    field: Any = table.pk if name == "pk" else table.get_field(name)
+    if len(transforms) > 1 or (transforms and field.get_lookup(transforms[0]) is None):
+        raise TypeError(f"{lookup} asks more than a column of {model.__name__}.")
+    column: Field[Any, Any] = field
+    return column
