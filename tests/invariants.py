@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from uuid import UUID
 
 from hitl_approvals.auditing import Problem, Verification
+from hitl_approvals.auditing.chains import Chain, Finding
+from hitl_approvals.auditing.verification import INTERRUPT, SUBJECT, TURN
 from hitl_approvals.enums import (
     ASIDE,
     LIVE_TURN,
@@ -40,22 +43,25 @@ def assert_invariants(*, verified: bool = True) -> None:
     """Read every row of ours and compare; raises AssertionError with the row.
 
     Args:
-        verified: Let the package's own verification of the trail agree, which takes
-            longer than all the rest.
+        verified: Let the package's own verification read the trail anew, which takes
+            longer than all the rest. What it thinks of each chain is asked in any case.
     """
     interrupts = list(PendingInterrupt.objects.all())
+    turns = list(AgentTurn.objects.all())
     events = _events_by_subject()
-    _assert_turns(interrupts)
+    _assert_turns(turns, interrupts)
     for row in interrupts:
         _assert_chain(row.pk, row.events_head, row.events_count, events[row.pk])
         _assert_replay(row, events[row.pk])
         if row.client_id is not None:
             _assert_remote(row, events[row.pk])
-    for turn in AgentTurn.objects.all():
+    for turn in turns:
         _assert_chain(turn.pk, turn.events_head, turn.events_count, events[turn.pk])
-    _assert_authorized(interrupts, events)
+    if interrupts:
+        _assert_authorized(interrupts, events)
+    _assert_chains_convince([*interrupts, *turns], events)
     if verified:
-        _assert_verified()
+        _assert_no_fault(Verification().findings())
 
 
 def _events_by_subject() -> dict[UUID, list[InterruptEvent]]:
@@ -65,12 +71,12 @@ def _events_by_subject() -> dict[UUID, list[InterruptEvent]]:
     return found
 
 
-def _assert_turns(interrupts: list[PendingInterrupt]) -> None:
+def _assert_turns(turns: list[AgentTurn], interrupts: list[PendingInterrupt]) -> None:
     """I1 and what I2 leaves visible in the rows."""
     by_turn: dict[UUID | None, list[PendingInterrupt]] = defaultdict(list)
     for row in interrupts:
         by_turn[row.turn_id].append(row)
-    for turn in AgentTurn.objects.all():
+    for turn in turns:
         statuses = [row.status for row in by_turn[turn.pk]]
         waiting = sum(status in WAITING for status in statuses)
         if turn.status in LIVE_TURN:
@@ -145,14 +151,32 @@ def _assert_authorized(
         assert begun[row.pk] <= allowed + free, (row, begun[row.pk], allowed)
 
 
-def _assert_verified() -> None:
+def _assert_chains_convince(
+    rows: list[PendingInterrupt | AgentTurn], events: dict[UUID, list[InterruptEvent]]
+) -> None:
+    """The package's own judgement of a chain agrees with ours, of orphans too."""
+    known = {row.pk: row for row in rows}
+    for subject in {*known, *events}:
+        row = known.get(subject)
+        kind = SUBJECT
+        if row is not None:
+            kind = TURN if isinstance(row, AgentTurn) else INTERRUPT
+        chain = Chain(kind, str(subject))
+        for event in events.get(subject, ()):
+            chain.take(event)
+        if row is not None:
+            chain.compare(row)
+        _assert_no_fault(chain.findings)
+
+
+def _assert_no_fault(findings: Iterable[Finding]) -> None:
     """What a site can verify by itself finds nothing either.
 
     Arguments excepted: some tests change them to see that nothing runs from them.
     """
     found = [
         finding
-        for finding in Verification().findings()
+        for finding in findings
         if finding.is_fault and finding.problem is not Problem.ARGUMENTS
     ]
     assert not found, found
