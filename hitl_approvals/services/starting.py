@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 
 from hitl_approvals import canonical
 from hitl_approvals.conf import hitl_settings
@@ -23,7 +23,7 @@ from hitl_approvals.services.clock import DbClock
 from hitl_approvals.services.control import cancel
 from hitl_approvals.services.hints import wake
 from hitl_approvals.services.run import Run
-from hitl_approvals.services.transactions import alias
+from hitl_approvals.services.transactions import may_be_refused
 from hitl_approvals.text import storable
 from hitl_approvals.types import Person
 
@@ -110,7 +110,7 @@ def insert(turn: AgentTurn) -> tuple[AgentTurn, bool]:
         ThreadBusy: `THREAD_POLICY` is `refuse` and the thread has an open turn.
     """
     try:
-        with transaction.atomic(using=alias()):
+        with may_be_refused():
             rows.insert([turn])
     except IntegrityError as error:
         return _collided(turn, error)
@@ -186,7 +186,7 @@ def _collided(turn: AgentTurn, error: IntegrityError) -> tuple[AgentTurn, bool]:
     if turn.status == TurnStatus.SUSPENDED:
         # It only waits for people yet; whoever claims it later waits for the thread.
         turn.active_thread = None
-        with transaction.atomic(using=alias()):
+        with may_be_refused():
             rows.insert([turn])
         return turn, True
     # The thread is busy: the turn waits its turn like any other.
@@ -195,7 +195,7 @@ def _collided(turn: AgentTurn, error: IntegrityError) -> tuple[AgentTurn, bool]:
     turn.active_thread = turn.lease_token = turn.lease_until = None
     turn.next_run_at = turn.dispatched_at = DbNow()
     turn.blocked = True
-    with transaction.atomic(using=alias()):
+    with may_be_refused():
         rows.insert([turn])
     return turn, True
 

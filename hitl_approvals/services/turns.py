@@ -26,7 +26,7 @@ from hitl_approvals.services.events import SYSTEM, head, turn_event
 from hitl_approvals.services.reading import with_db_now
 from hitl_approvals.services.recording import record_events
 from hitl_approvals.services.run import Run, fenced, flush, flushed, load
-from hitl_approvals.services.transactions import run_atomic
+from hitl_approvals.services.transactions import run_alone, run_atomic
 from hitl_approvals.statements import Where
 
 NOT_LEASED: dict[str, Any] = {"lease_token": None, "lease_until": None}
@@ -83,7 +83,7 @@ def claim(turn_id: UUID | str, runnable: Iterable[tuple[str, str]]) -> Run | Non
         )
 
     try:
-        taken = run_atomic(take, durable=True)
+        taken = run_alone(take)
     except IntegrityError:
         # Another turn holds the thread. Flagged outside the failed statement, and not if
         # this turn has got the thread meanwhile: nobody would ever unblock it then.
@@ -275,8 +275,11 @@ def _end(run: Run, status: TurnStatus, type_: EventType, **changes: Any) -> Turn
             for row in run.interrupts.values()
             if row.status == InterruptStatus.DECIDED and row.pk not in resolving
         ]
-        # Read anew: a late result may have made a chain longer since the run began.
-        written += cancel_leftovers(rows.interrupts().filter(pk__in=left), at=event.at)
+        if left:
+            # Read anew: a late result may have made a chain longer since the run began.
+            written += cancel_leftovers(
+                rows.interrupts().filter(pk__in=left), at=event.at
+            )
         record_events([*written, event])
         threads.unblock_oldest(run.turn.thread_key)
         failpoints.reach("end.before_commit")

@@ -68,20 +68,16 @@ def _insert_and_read(using: str, rows: Sequence[Model]) -> None:
 
 def _insert(connection: BaseDatabaseWrapper, rows: Sequence[Model]) -> None:
     model = type(rows[0])
+    columns = model._meta.local_concrete_fields
     values: list[Any] = []
-    changes = [
-        {
-            field.attname: field.pre_save(row, True)
-            for field in model._meta.local_concrete_fields
-        }
-        for row in rows
-    ]
+    new = [[field.pre_save(row, True) for field in columns] for row in rows]
+    # All columns, in their order: only what is no plain value makes a shape.
     shape: Hashable = (
         "insert",
         model,
-        tuple(shapes.read_changes(one, values) for one in changes),
+        tuple(shapes.read_values(one, values) for one in new),
     )
-    made = kept(connection, shape, lambda: _compiled(connection, model, changes))
+    made = kept(connection, shape, lambda: _compiled(connection, model, new))
     with connection.cursor() as cursor:
         cursor.execute(made.sql, bound(made.params, values, connection))
         found = (
@@ -89,8 +85,8 @@ def _insert(connection: BaseDatabaseWrapper, rows: Sequence[Model]) -> None:
             if made.returned
             else [[]] * len(rows)
         )
-    for row, columns in zip(rows, found, strict=True):
-        for name, value in zip(made.returned, columns, strict=True):
+    for row, worked_out in zip(rows, found, strict=True):
+        for name, value in zip(made.returned, worked_out, strict=True):
             setattr(row, name, value)
         row._state.adding = False
         row._state.db = connection.alias
@@ -99,29 +95,36 @@ def _insert(connection: BaseDatabaseWrapper, rows: Sequence[Model]) -> None:
 def _compiled(
     connection: BaseDatabaseWrapper,
     model: type[Model],
-    changes: Sequence[dict[str, Any]],
+    new: Sequence[Sequence[Any]],
 ) -> _Insertion:
     slots = Slots()
+    columns = model._meta.local_concrete_fields
     query: Any = InsertQuery(model)
     query.insert_values(
-        model._meta.local_concrete_fields,
+        columns,
         [
-            SimpleNamespace(**shapes.changes_with_slots(model, one, slots))
-            for one in changes
+            SimpleNamespace(
+                **shapes.changes_with_slots(model, _by_name(columns, one), slots)
+            )
+            for one in new
         ],
         raw=True,
     )
     compiler = query.get_compiler(connection=connection)
     compiler.returning_fields = returned = [
         field
-        for field in model._meta.local_concrete_fields
-        if any(hasattr(one[field.attname], "resolve_expression") for one in changes)
+        for place, field in enumerate(columns)
+        if any(hasattr(one[place], "resolve_expression") for one in new)
     ]
     ((sql, params),) = compiler.as_sql()
-    columns = [field.get_col(model._meta.db_table) for field in returned]
+    found = [field.get_col(model._meta.db_table) for field in returned]
     return _Insertion(
         sql,
         params,
         [field.attname for field in returned],
-        converters(compiler, columns),
+        converters(compiler, found),
     )
+
+
+def _by_name(columns: Sequence[Any], values: Sequence[Any]) -> dict[str, Any]:
+    return {field.attname: value for field, value in zip(columns, values, strict=True)}

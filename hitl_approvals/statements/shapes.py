@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
+from uuid import UUID
 
 from django.db.models import Exists, Field, Model, Q, QuerySet
 
@@ -17,6 +19,8 @@ from hitl_approvals.statements.slots import Slots
 M = TypeVar("M", bound=Model)
 
 _MANY = (list, tuple, set, frozenset)
+_PLAIN = frozenset({type(None), bool, int, str, UUID, datetime, dict, list})
+"""Types of which no value is an expression: most of them, and asked fastest."""
 _SLOT = "?"
 
 
@@ -60,13 +64,22 @@ def read_changes(changes: Mapping[str, Any], values: list[Any]) -> tuple[Hashabl
     )
 
 
+def read_values(given: Sequence[Any], values: list[Any]) -> tuple[Hashable, ...]:
+    """Return the shape of values in a known order, and add what varies to `values`."""
+    return tuple(
+        (place, form)
+        for place, value in enumerate(given)
+        if (form := _form(value, values, fixed=False)) is not _SLOT
+    )
+
+
 def _is_fixed(value: Any) -> bool:
     # Django writes other conditions for these: IS NULL, NOT column.
     return value is None or isinstance(value, bool)
 
 
 def _form(value: Any, values: list[Any], *, fixed: bool) -> Hashable:
-    if hasattr(value, "resolve_expression"):
+    if type(value) not in _PLAIN and hasattr(value, "resolve_expression"):
         if hasattr(value, "varying"):
             values.append(value.varying)
             return (type(value),)

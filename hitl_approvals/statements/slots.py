@@ -7,8 +7,11 @@ from itertools import count
 from typing import Any, TypeAlias
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Expression, Field
+from django.db.models import CharField, Expression, Field, TextField
 from django.db.models.sql.compiler import SQLCompiler
+
+_TEXT = (CharField, TextField)
+"""These and no subclass, which may prepare texts in its own way."""
 
 Bind: TypeAlias = Callable[[Any, BaseDatabaseWrapper], Any]
 """Makes of a value what the driver takes."""
@@ -21,6 +24,7 @@ class Slot(Expression):
         super().__init__(output_field=output_field)
         self.place = place
         self.bind = bind
+        self.is_text = type(output_field) in _TEXT
 
     def bound_by(self, bind: Bind) -> Slot:
         """Return a slot for the same value, handed over in another way."""
@@ -68,8 +72,9 @@ def bound(
     for one in params:
         if type(one) is Slot:
             value = values[one.place]
-            # NULL on every database, and a third of what is inserted.
-            found.append(None if value is None else one.bind(value, connection))
+            # Most of what is inserted, and what Django would hand on as it is.
+            as_it_is = value is None or (one.is_text and type(value) is str)
+            found.append(value if as_it_is else one.bind(value, connection))
         else:
             found.append(one)
     return found

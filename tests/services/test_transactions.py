@@ -13,6 +13,7 @@ from hitl_approvals.services import transactions
 from hitl_approvals.services.transactions import (
     is_transient,
     refuse_inside_transaction,
+    run_alone,
     run_atomic,
 )
 from tests.support.agents import call
@@ -180,3 +181,24 @@ def test_a_transactional_tool_that_loses_every_conflict_is_tried_again_later(wor
 
     assert resume(turn) == "completed"
     assert Group.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_statement_of_its_own_is_tried_again_and_is_no_part_of_another():
+    tries = []
+
+    def work():
+        assert not connection.in_atomic_block
+        tries.append(1)
+        if len(tries) < 3:
+            raise conflict()
+        return "done"
+
+    assert run_alone(work) == "done"
+    assert len(tries) == 3
+    with (
+        transaction.atomic(),
+        pytest.raises(RuntimeError, match="cannot be part of a transaction"),
+    ):
+        run_alone(work)
+    assert len(tries) == 3
