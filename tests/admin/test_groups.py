@@ -381,8 +381,8 @@ def test_a_huge_value_goes_along_unchanged_with_an_edit_of_another(
     deep: Any = "bottom"
     for _level in range(100):
         deep = [deep]
-    for data in (deep, {f"key {number}": number for number in range(10_000)}):
-        args = {"text": "\u202ex" * 450_000, "maybe": "old", "data": data}
+    for data in (deep, {f"key {number}": number for number in range(3000)}):
+        args = {"text": "\u202ex" * 150_000, "maybe": "old", "data": data}
         row = call("desk_anything", args)
 
         step_one = desk.get(url(row, "edit"))
@@ -390,8 +390,8 @@ def test_a_huge_value_goes_along_unchanged_with_an_edit_of_another(
         response = confirm(desk, step_two)
 
         assert "Too large to edit here." in step_one.content.decode()
-        assert len(step_one.content) < 1_000_000
-        assert len(step_two.content) < 1_000_000
+        assert len(step_one.content) < 300_000
+        assert len(step_two.content) < 300_000
         assert response.status_code == 302
         assert approved(row) == {**args, "maybe": "new"}
 
@@ -443,20 +443,20 @@ def test_an_answer_with_lists_and_objects_is_typed_in_the_same_form(
 
 
 @pages
-def test_a_question_with_ten_thousand_fields_is_answered_as_json(
+def test_a_question_with_thousands_of_fields_is_answered_as_json(
     desk: Client, settings: Any
 ) -> None:
     settings.HITL_APPROVALS = {
         **settings.HITL_APPROVALS,
         "MAX_PAYLOAD_BYTES": 40_000_000,
     }
-    known = {f"field{number}": {"type": "integer"} for number in range(10_000)}
+    known = {f"field{number}": {"type": "integer"} for number in range(3000)}
     row = ask("Which?", {"type": "object", "properties": known})
 
     page = desk.get(url(row))
     response = send(desk, row, "respond", f0='{"field7": 7}')
 
-    assert len(page.content) < 1_000_000
+    assert len(page.content) < 100_000
     assert response.status_code == 302
 
 

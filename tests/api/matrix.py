@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db import transaction
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -242,17 +240,6 @@ def state() -> tuple[Any, ...]:
     )
     counts = tuple(model.objects.count() for model in TABLES)  # type: ignore[attr-defined]
     return tuple(rows), tuple(turns), counts
-
-
-@contextmanager
-def undone() -> Iterator[None]:
-    """Take back what happens inside, so that one row serves every cell."""
-    cell = transaction.atomic()
-    # As in Django's own test cases: what refuses to join a transaction may run in this.
-    cell._from_testcase = True  # type: ignore[attr-defined]
-    with cell:
-        yield
-        transaction.set_rollback(True)
 
 
 def _overdue(row: PendingInterrupt) -> PendingInterrupt:

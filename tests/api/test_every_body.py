@@ -14,6 +14,7 @@ from rest_framework.test import APIClient
 from hitl_approvals.api.schema.operations import OPERATIONS
 from tests.api import matrix, scenes
 from tests.api.test_hostile_json import REFUSED
+from tests.support.undoing import undone
 
 HEADERS = {"Idempotency-Key": "k-9"}
 BAD: dict[str, tuple[bytes, str, int]] = {
@@ -135,7 +136,7 @@ def test_no_text_is_a_fault_of_the_server(cast: matrix.Cast) -> None:
         for field in TEXTS.get(door, ()):
             for text in ("a\x00b", "\ud800", "\udfff\ud800", "\U0001f600" * 9):
                 body = {**NEEDED.get(door, {}), field: text}
-                with matrix.undone():
+                with undone():
                     answer = send(caller, address, json.dumps(body).encode())
                 told = (door, field, answer.status_code)
                 assert answer.status_code in (200, 201, 202, 400, 403, 409), told

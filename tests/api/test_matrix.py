@@ -13,6 +13,7 @@ import pytest
 from hitl_approvals.api.schema.operations import OPERATIONS
 from hitl_approvals.models import PendingInterrupt
 from tests.api import matrix
+from tests.support.undoing import undone
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/api/matrix.md"
 CLIENTS = ("owner", "other client", "revoked client")
@@ -123,7 +124,7 @@ def try_cells(part: str, *, every: bool) -> None:
                 if same and not every and row is not first:
                     continue
                 changes = meant.startswith("2") and action not in matrix.TURN_READS
-                with matrix.undone() if changes else nullcontext():
+                with undone() if changes else nullcontext():
                     answer = send(caller, row, action)
                 told = matrix.told(answer)
                 if blind(who, role) and answer.status_code >= 400:
