@@ -78,11 +78,16 @@ def _path(name: str, suffix: str) -> Path:
     return Path(tempfile.gettempdir()) / f"{_FILE_PREFIX}{name}.{suffix}"
 
 
+def remove_files(name: str) -> None:
+    """Delete what a run keeps in files."""
+    for path in Path(tempfile.gettempdir()).glob(_path(name, "*").name):
+        path.unlink(missing_ok=True)
+
+
 def _remove_files(name: str, maker: int) -> None:
     # A forked child inherits the exit handler, not the files.
     if os.getpid() == maker:
-        for path in Path(tempfile.gettempdir()).glob(_path(name, "*").name):
-            path.unlink(missing_ok=True)
+        remove_files(name)
 
 
 def _is_alive(pid: int) -> bool:

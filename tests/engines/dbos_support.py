@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from tests.engines.forwarding import AGENT, Harness
 from tests.engines.processes import until
 from tests.engines.proxy import Proxy
+from tests.servers.bound import bound
 from tests.workspace import ROOT, run_name
 
 APP = Path(__file__).with_name("dbos_app.py")
@@ -108,7 +109,7 @@ class DBOSHarness(Harness):
     def start_worker(self) -> None:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, str(APP), self.url, str(self.model_calls.path)],
+                bound([sys.executable, APP, self.url, self.model_calls.path]),
                 cwd=ROOT,
                 env={"PYTHONPATH": str(ROOT)},
                 stdout=subprocess.PIPE,

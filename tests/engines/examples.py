@@ -11,6 +11,7 @@ from importlib import util
 from hitl_approvals import start_turn
 from hitl_approvals.registry import registry
 from tests.engines.forwarding import pursue
+from tests.servers.bound import bound
 from tests.support import turns
 from tests.workspace import ROOT
 
@@ -21,7 +22,7 @@ FOLDER = ROOT / "docs" / "how-to" / "examples"
 def played(engine: str, *arguments: str) -> Iterator[None]:
     """Run an example's workflows in a process, and register its agent and tool here."""
     process = subprocess.Popen(
-        [sys.executable, str(FOLDER / f"{engine}_workflow.py"), *arguments],
+        bound([sys.executable, FOLDER / f"{engine}_workflow.py", *arguments]),
         cwd=ROOT,
         env={"PYTHONPATH": str(ROOT)},
     )

@@ -16,6 +16,7 @@ from typing import Any
 from tests.engines.dbos_support import Log
 from tests.engines.forwarding import AGENT, Harness
 from tests.engines.processes import free_port, listens, until
+from tests.servers.bound import bound
 from tests.workspace import ROOT
 
 PACKAGE = "@restatedev/restate-server@1.7"
@@ -62,7 +63,7 @@ class Server:
     def start(self) -> None:
         with (self.folder / "restate.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [str(binary()), "--config-file", str(self.config)],
+                bound([binary(), "--config-file", self.config]),
                 cwd=self.folder,
                 env={"DO_NOT_TRACK": "1"},
                 stdout=log,
@@ -134,12 +135,7 @@ class RestateHarness(Harness):
     def start_worker(self) -> None:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [
-                    sys.executable,
-                    str(SERVICE),
-                    str(self.port),
-                    str(self.model_calls.path),
-                ],
+                bound([sys.executable, SERVICE, str(self.port), self.model_calls.path]),
                 cwd=ROOT,
                 env={"PYTHONPATH": str(ROOT)},
                 stdout=log,

@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.engines.forwarding import Harness
 from tests.engines.processes import free_port, until
+from tests.servers.bound import bound
 
 READY = 60
 """Seconds that a server may take."""
@@ -34,11 +35,13 @@ class Server:
         binary = beside if beside.exists() else shutil.which("temporal")
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [
-                    *(str(binary), "server", "start-dev", "--headless"),
-                    *("--ip", "127.0.0.1", "--port", str(self.port)),
-                    *("--db-filename", str(self.file), "--log-level", "error"),
-                ],
+                bound(
+                    [
+                        *(str(binary), "server", "start-dev", "--headless"),
+                        *("--ip", "127.0.0.1", "--port", str(self.port)),
+                        *("--db-filename", str(self.file), "--log-level", "error"),
+                    ]
+                ),
                 stdout=log,
                 stderr=log,
             )
