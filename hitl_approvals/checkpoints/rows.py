@@ -6,14 +6,16 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
 
 from hitl_approvals.checkpoints.inserting import Insert, execute
 from hitl_approvals.checkpoints.keys import key_of
 from hitl_approvals.checkpoints.models import ChannelValue, Checkpoint, PendingWrite
+from hitl_approvals.statements import where
 
 Typed = tuple[str, bytes]
 """A value as the serializer gives and takes it: its type's name, and bytes."""
@@ -147,12 +149,9 @@ def read_checkpoint(
     alias: str, place: Place, checkpoint_id: str | None
 ) -> Stored | None:
     """Return one checkpoint of a namespace: that one, or the latest."""
-    found = Checkpoint.objects.using(alias).filter(**place.where)
-    if checkpoint_id is not None:
-        found = found.filter(checkpoint_id=checkpoint_id)
-    for row in found.order_by("-checkpoint_id").values_list(*_READ)[:1]:
-        return Stored(*row)
-    return None
+    wanted = {} if checkpoint_id is None else {"checkpoint_id": checkpoint_id}
+    row = where(alias, Checkpoint, **place.where, **wanted).first(_latest)
+    return None if row is None else Stored(*row)
 
 
 def read_page(
@@ -190,12 +189,9 @@ def read_values(
     """Return the values that are stored apart as (channel, value), by their slot."""
     values = {}
     for start in range(0, len(slots), _MANY):
-        found = ChannelValue.objects.using(alias).filter(
-            **place.where, slot__in=slots[start : start + _MANY]
-        )
-        for slot, channel, kind, value in found.values_list(
-            "slot", "channel", "type", "value"
-        ):
+        part = _padded(slots[start : start + _MANY])
+        found = where(alias, ChannelValue, **place.where, slot__in=part)
+        for slot, channel, kind, value in found.read(_values):
             values[slot] = (channel, (kind, bytes(value)))
     return values
 
@@ -204,17 +200,34 @@ def read_writes(
     alias: str, place: Place, checkpoint_ids: Sequence[str]
 ) -> dict[str, list[tuple[str, str, Typed]]]:
     """Return pending writes as (task, channel, value), in order, by their checkpoint."""
-    found = PendingWrite.objects.using(alias).filter(
-        **place.where, checkpoint_id__in=checkpoint_ids
-    )
+    part = _padded(checkpoint_ids)
+    found = where(alias, PendingWrite, **place.where, checkpoint_id__in=part)
     # Sorted here, as LangGraph sorts: databases disagree about text.
-    ordered = sorted(
-        found.values_list(
-            "task_path", "task_id", "idx", "checkpoint_id", "channel", "type", "value"
-        ),
-        key=lambda row: row[:3],
-    )
+    ordered = sorted(found.read(_writes), key=lambda row: row[:3])
     writes: dict[str, list[tuple[str, str, Typed]]] = defaultdict(list)
     for _path, task_id, _idx, checkpoint_id, channel, kind, value in ordered:
         writes[checkpoint_id].append((task_id, channel, (kind, bytes(value))))
     return writes
+
+
+def _latest(found: QuerySet[Checkpoint]) -> QuerySet[Any, Any]:
+    return found.order_by("-checkpoint_id").values_list(*_READ)
+
+
+def _values(found: QuerySet[ChannelValue]) -> QuerySet[Any, Any]:
+    return found.values_list("slot", "channel", "type", "value")
+
+
+def _writes(found: QuerySet[PendingWrite]) -> QuerySet[Any, Any]:
+    return found.values_list(
+        "task_path", "task_id", "idx", "checkpoint_id", "channel", "type", "value"
+    )
+
+
+def _padded(keys: Sequence[str]) -> list[str]:
+    """Return keys with the last one repeated up to a power of two.
+
+    A statement is compiled for each number of them: so there are few such numbers.
+    """
+    size = 1 << (len(keys) - 1).bit_length()
+    return [*keys, *[keys[-1]] * (size - len(keys))] if keys else []

@@ -13,7 +13,8 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.apps import apps
-from django.db import router
+from django.db import connection, router
+from django.test.utils import CaptureQueriesContext
 from pydantic import BaseModel
 
 from hitl_approvals.checkpoints import (
@@ -290,3 +291,17 @@ def test_one_step_takes_few_statements(django_assert_num_queries: Any) -> None:
         made.get_tuple(config())
     with django_assert_num_queries(1):
         made.put_writes(stored, [("a", 1), ("b", 2)], "other")
+
+
+def test_states_of_any_size_are_read_by_few_texts() -> None:
+    made, texts = saver(), set()
+    for many in range(1, 18):
+        values = {f"channel {number}": [number] for number in range(many)}
+        versions = {name: made.get_next_version(None, None) for name in values}
+        put(made, None, channel_values=values, channel_versions=versions)
+        with CaptureQueriesContext(connection) as asked:
+            assert made.get_tuple(config()).checkpoint["channel_values"] == values
+        texts.add(asked[1]["sql"].count(", '"))
+
+    # One channel, two, up to 4, up to 8, up to 16 and up to 32.
+    assert len(texts) == 6
