@@ -29,7 +29,7 @@ def bound(command: Sequence[str | Path]) -> list[str]:
     return [*launcher, *map(str, command)]
 
 
-def main(parent: int, command: Sequence[str]) -> None:
+def main(parent: int, command: list[str]) -> None:
     """Become the command, unless whoever asked for it is gone by now."""
     # Where the kernel knows no such thing, the tests' own clean-up has to do.
     with suppress(OSError, AttributeError):
