@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -13,20 +12,26 @@ T = TypeVar("T")
 MOST = 500
 """Shapes kept for a connection. A program has some dozens; more means that something
 which varies was taken for a part of the shape."""
+_NAME = "_hitl_statements"
 
-_kept: WeakKeyDictionary[BaseDatabaseWrapper, dict[Hashable, Any]] = WeakKeyDictionary()
+
+def of(connection: BaseDatabaseWrapper) -> dict[Hashable, Any]:
+    """Return what was compiled on a connection, by its shape.
+
+    It lives and dies with Django's connection object: what converts values on reading
+    holds on to that, so that a table of ours, even a weak one, would keep the connection
+    of every thread that ever was.
+    """
+    found: dict[Hashable, Any] = vars(connection).setdefault(_NAME, {})
+    return found
 
 
 def kept(connection: BaseDatabaseWrapper, shape: Hashable, make: Callable[[], T]) -> T:
     """Return what was compiled for a shape on this connection, or compile it now.
 
-    A connection belongs to one thread, so nothing is shared between threads here; what
-    converts values on reading holds on to its connection, so nothing is shared between
-    connections either.
+    A connection belongs to one thread, so nothing is shared between threads here.
     """
-    own = _kept.get(connection)
-    if own is None:
-        own = _kept.setdefault(connection, {})
+    own = of(connection)
     found: T | None = own.get(shape)
     if found is None:
         if len(own) >= MOST:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import pytest
 from django.conf import settings
@@ -66,7 +65,9 @@ def _live_in(zone: str | None) -> None:
 
 
 @pytest.fixture
-def at(monkeypatch: pytest.MonkeyPatch, zone: str) -> Callable[[datetime], None]:
+def at(
+    monkeypatch: pytest.MonkeyPatch, zone: str
+) -> Iterator[Callable[[datetime], None]]:
     """Set the clock of the database, as the package reads it."""
 
     def set_clock(moment: datetime) -> None:
@@ -83,10 +84,15 @@ def at(monkeypatch: pytest.MonkeyPatch, zone: str) -> Callable[[datetime], None]
 
         for name in ("as_sql", "as_sqlite", "as_mysql"):
             monkeypatch.setattr(DbNow, name, as_sql)
-        # Statements that were compiled read the clock as it was.
-        monkeypatch.setattr(kept, "_kept", WeakKeyDictionary())
+        _forget()
 
-    return set_clock
+    yield set_clock
+    _forget()
+
+
+def _forget() -> None:
+    """Drop the statements that were compiled: they read the clock as it was."""
+    kept.of(connections["default"]).clear()
 
 
 def test_the_real_clock_tells_utc_in_every_zone(world, zone):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -77,7 +78,8 @@ def test_sqlites_clock_writes_a_moment_as_django_does(milliseconds):
     sql, _ = DbNow().as_sqlite(None, connection)  # type: ignore[arg-type]
 
     clock = (sql % ()).replace("'NOW'", f"'2026-11-30 02:25:41.{milliseconds}'")
-    (written,) = sqlite3.connect(":memory:").execute(f"SELECT {clock}").fetchone()
+    with closing(sqlite3.connect(":memory:")) as empty:
+        (written,) = empty.execute(f"SELECT {clock}").fetchone()
 
     # Texts are compared there: a row would come after the very moment it stands at.
     assert written == str(moment.replace(tzinfo=None))

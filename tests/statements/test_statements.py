@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -37,9 +39,9 @@ def turn(**columns: Any) -> AgentTurn:
 
 
 @pytest.fixture
-def turns(monkeypatch: pytest.MonkeyPatch) -> list[AgentTurn]:
+def turns() -> list[AgentTurn]:
     """Turns of which each differs from the next, and nothing that was compiled."""
-    monkeypatch.setattr(kept, "_kept", type(kept._kept)())
+    kept.of(connections["default"]).clear()
     made = [
         turn(agent="a", attempts=1, start_key="one", input={"n": 1}),
         turn(agent="b", attempts=2, blocked=True, execute_options=[1, 2]),
@@ -51,7 +53,7 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> list[AgentTurn]:
 
 
 def shapes() -> int:
-    return sum(len(own) for own in kept._kept.values())
+    return len(kept.of(connections["default"]))
 
 
 CONDITIONS = [
@@ -334,6 +336,25 @@ def test_each_thread_has_its_own_connection_and_its_own_statements(turns):
 
     by_agent = {one.agent: one.pk for one in turns}
     assert found == [[by_agent["b"]], [by_agent["c"]]]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_connection_of_a_thread_that_ended_is_let_go(turns):
+    found: list[Any] = []
+
+    def work() -> None:
+        assert rows.where(AgentTurn, agent="b", next_run_at__lt=DbNow()).read(_timed)
+        rows.insert([turn()])
+        found.append(weakref.ref(connections["default"]))
+        assert len(kept.of(connections["default"])) == 2
+        connections.close_all()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    gc.collect()
+
+    assert found[0]() is None
 
 
 def test_a_claimed_status_is_a_word_and_not_an_enum_in_the_text(turns):
