@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +12,10 @@ from pathlib import Path
 from django.core.management import call_command
 
 from tests.docs.blocks import ROOT, Block
+from tests.docs.nursery import Nursery
 
 PROJECT = "shop"
 _DRIVER = Path(__file__).with_name("drive.py")
-_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +23,14 @@ class Site:
     """A Django project in a folder of its own, driven only from outside."""
 
     folder: Path
+    nursery: Nursery
     broker: str = "memory://"
 
     @classmethod
-    def make(cls, folder: Path, blocks: Iterable[Block]) -> Site:
+    def make(cls, folder: Path, blocks: Iterable[Block], nursery: Nursery) -> Site:
         """Make what `startproject` makes, and put the blocks' files into it."""
         folder.mkdir(parents=True)
-        site = cls(folder)
+        site = cls(folder, nursery)
         call_command("startproject", PROJECT, str(folder))
         site.write(blocks)
         return site
@@ -39,7 +38,7 @@ class Site:
     def copy(self, folder: Path, *, broker: str = "memory://") -> Site:
         """Copy the site with its database."""
         shutil.copytree(self.folder, folder)
-        return Site(folder, broker)
+        return Site(folder, self.nursery, broker)
 
     def write(self, blocks: Iterable[Block], *, replace: Sequence[str] = ()) -> None:
         """Append each file's blocks to it, in order."""
@@ -77,24 +76,17 @@ class Site:
         path.write_text(json.dumps(work), encoding="utf-8")
         self.run(str(_DRIVER), str(path))
 
-    def run(self, *arguments: str) -> str:
-        """Run Python in the site's folder and return its output.
+    def run(self, script: str, *arguments: str) -> str:
+        """Run a script in the site's folder and return its output.
 
         Raises:
             AssertionError: It failed; the message holds what it printed.
         """
-        done = subprocess.run(
-            [sys.executable, *arguments],
-            cwd=self.folder,
-            env=self.environment(),
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
+        code, output = self.nursery.run(
+            script, *arguments, folder=self.folder, environment=self.environment()
         )
-        command = " ".join(arguments)
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
+        assert code == 0, f"{script} {' '.join(arguments)}\n{output}"
+        return output
 
     def environment(self) -> Mapping[str, str]:
         """Return the environment of the site's processes."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.blocks import README, Block, blocks_of, name_of, pages
+from tests.docs.nursery import Nursery
 from tests.docs.project import Site
 
 PLAYED_ELSEWHERE = "docs/reference/api/"  # in tests/api/test_rest_docs.py
@@ -38,10 +39,12 @@ def test_page_does_what_it_says(name: str, site: Site) -> None:
 
 
 @pytest.mark.parametrize("name", TUTORIALS)
-def test_tutorial_builds_its_own_site(name: str, tmp_path: Path) -> None:
+def test_tutorial_builds_its_own_site(
+    name: str, tmp_path: Path, nursery: Nursery
+) -> None:
     blocks = RUNNING[name]
 
-    site = Site.make(tmp_path / "site", blocks)
+    site = Site.make(tmp_path / "site", blocks, nursery)
     site.manage("makemigrations", "shop", "--verbosity=0")
     site.manage("migrate", "--verbosity=0")
 
