@@ -497,31 +497,37 @@ def pay(to: str, amount: int = 1) -> str:
     client.rpush({redis_prefix + "paid"!r}, to)
     return "paid"
 guarded = gate.wrap(pay)
-client.rpush({redis_prefix + "ready"!r}, 1)
-client.blpop({redis_prefix + "go"!r}, timeout=30)
-outcome = resume(sys.argv[1], Approve(), store=store, agent=lambda prompt: guarded("ann"))
-print(type(outcome).__name__)
+while True:
+    client.rpush({redis_prefix + "ready"!r}, 1)
+    waiting = client.blpop({redis_prefix + "go"!r}, timeout=30)[1].decode()
+    if not waiting:
+        break
+    outcome = resume(waiting, Approve(), store=store, agent=lambda prompt: guarded("ann"))
+    client.rpush({redis_prefix + "told"!r}, type(outcome).__name__)
 """
-    for _ in range(3):
-        waiting = bank.suspend(lambda prompt: bank.pay("ann"))
-        children = [
-            subprocess.Popen(
-                [sys.executable, "-c", program, waiting],
-                stdout=subprocess.PIPE,
-                text=True,
-                cwd=ROOT,
-            )
-            for _ in range(3)
-        ]
+    children = [
+        subprocess.Popen([sys.executable, "-c", program], cwd=ROOT) for _ in range(3)
+    ]
+
+    def go(waiting):
         for _child in children:
             assert client.blpop(f"{redis_prefix}ready", timeout=30)
-        client.rpush(f"{redis_prefix}go", *range(len(children)))
+        client.rpush(f"{redis_prefix}go", *[waiting] * len(children))
 
-        told = sorted(child.communicate(timeout=60)[0].strip() for child in children)
+    for _ in range(3):
+        waiting = bank.suspend(lambda prompt: bank.pay("ann"))
+        go(waiting)
 
-        assert told == ["AlreadyResolved", "AlreadyResolved", "Applied"]
+        told = [client.blpop(f"{redis_prefix}told", timeout=30) for _ in children]
+
+        assert sorted(outcome for _key, outcome in told) == [
+            *[b"AlreadyResolved"] * 2,
+            b"Applied",
+        ]
         assert client.llen(f"{redis_prefix}paid") == 1
         client.delete(f"{redis_prefix}paid")
+    go("")
+    assert [child.wait(60) for child in children] == [0, 0, 0]
     client.close()
 
 

@@ -159,39 +159,44 @@ class TestWhatRedisIsAsked(OnRedis):
         assert store.schema() == ""
 
     def test_two_processes_take_at_once_and_one_gets_it(self, store):
+        go = f"{self.prefix}go"
+        program = self.in_another_process() + (
+            "import redis\n"
+            f"client = redis.Redis.from_url({self.url!r})\n"
+            "store.list()\n"
+            "while True:\n"
+            f"    client.rpush({go!r} + ':ready', 1)\n"
+            f"    wanted = client.blpop({go!r}, timeout=30)[1].decode()\n"
+            "    if not wanted:\n"
+            "        break\n"
+            "    found = store.take(wanted)\n"
+            "    told = 'none' if found is None else found.key\n"
+            f"    client.rpush({go!r} + ':told', told)\n"
+        )
+        children = [
+            subprocess.Popen([sys.executable, "-c", program], cwd=ROOT)
+            for _ in range(3)
+        ]
+        client = self.client(decode_responses=True)
+
+        def let_go(wanted):
+            for _child in children:
+                assert client.blpop(f"{go}:ready", timeout=30)
+            client.rpush(go, *[wanted] * len(children))
+
         for _ in range(3):
             record = a_record()
             store.save(record)
-            go = f"{self.prefix}go"
-            program = self.in_another_process() + (
-                "import redis, sys\n"
-                f"client = redis.Redis.from_url({self.url!r})\n"
-                "store.list()\n"
-                f"client.rpush({go!r} + ':ready', 1)\n"
-                f"client.blpop({go!r}, timeout=30)\n"
-                f"found = store.take({record.interrupt_id!r})\n"
-                "print('none' if found is None else found.key)\n"
-            )
-            children = [
-                subprocess.Popen(
-                    [sys.executable, "-c", program],
-                    stdout=subprocess.PIPE,
-                    text=True,
-                    cwd=ROOT,
-                )
-                for _ in range(3)
-            ]
-            client = self.client()
-            for _child in children:
-                assert client.blpop(f"{go}:ready", timeout=30)
-            client.rpush(go, *range(len(children)))
+            let_go(record.interrupt_id)
 
-            told = [child.communicate(timeout=60)[0].strip() for child in children]
+            told = [client.blpop(f"{go}:told", timeout=30)[1] for _ in children]
 
-            assert sorted(told)[1:].count("none") == len(children) - 1
+            assert told.count("none") == len(children) - 1
             taken = store.load(record.interrupt_id)
             assert taken is not None
             assert taken.key in told
+        let_go("")
+        assert [child.wait(60) for child in children] == [0, 0, 0]
 
 
 def test_a_missing_driver_is_named_with_its_pip_line_on_first_use(monkeypatch):
