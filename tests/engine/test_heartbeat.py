@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 import threading
 
 import pytest
 from django.db import DatabaseError, connections
 
-from hitl_approvals import services, start_turn
+from hitl_approvals import heartbeat, services, start_turn
 from hitl_approvals.models import AgentTurn
 from hitl_approvals.services import turns
 from tests.support.agents import call
@@ -38,6 +41,12 @@ def beats(monkeypatch):
 
     monkeypatch.setattr(turns, "extend_lease", extend)
     return beaten
+
+
+def beating() -> list[str]:
+    """Return the threads that keep the lease of a run."""
+    names = [thread.name for thread in threading.enumerate()]
+    return [name for name in names if name.startswith("hitl-heartbeat-")]
 
 
 def test_the_lease_of_a_busy_worker_is_extended(make_agent, beats):
@@ -132,8 +141,97 @@ def test_the_thread_ends_with_the_run_and_leaves_no_connection(
     turn = start_turn(make_agent(slow), None, run=True)
 
     assert f"hitl-heartbeat-{turn.pk}" in closed
-    names = [thread.name for thread in threading.enumerate()]
-    assert not any(name.startswith("hitl-heartbeat") for name in names)
+    assert beating() == []
+
+
+def test_a_run_that_ends_before_its_first_beat_is_due_gets_no_thread(
+    settings, make_agent, beats
+):
+    settings.HITL_APPROVALS = {**settings.HITL_APPROVALS, "LEASE": 3600}
+    seen = []
+
+    def quick(turn, given):
+        seen.append(beating())
+
+    for _again in range(3):
+        assert start_turn(make_agent(quick), None, run=True).status == "completed"
+
+    assert seen == [[], [], []]
+    assert heartbeat._starter._due == {}
+
+
+def test_a_short_lease_beats_in_time_beside_a_long_one(settings, make_agent, beats):
+    def short(turn, given):
+        assert beats.acquire(timeout=SECONDS)
+
+    def long(turn, given):
+        settings.HITL_APPROVALS = {**settings.HITL_APPROVALS, "LEASE": 0.3}
+        start_turn(make_agent(short), None, run=True)
+
+    settings.HITL_APPROVALS = {**settings.HITL_APPROVALS, "LEASE": 3600}
+    turn = start_turn(make_agent(long), None, run=True)
+
+    assert turn.status == "completed"
+    assert {one.status for one in AgentTurn.objects.all()} == {"completed"}
+
+
+def test_a_process_without_another_thread_to_give_tries_again(
+    make_agent, monkeypatch, beats, caplog
+):
+    refused = []
+    real = heartbeat.Heartbeat.begin
+
+    def begin(self):
+        if not refused:
+            refused.append(self)
+            raise RuntimeError("can't start new thread")
+        real(self)
+
+    monkeypatch.setattr(heartbeat.Heartbeat, "begin", begin)
+
+    def slow(turn, given):
+        assert beats.acquire(timeout=SECONDS)
+
+    assert start_turn(make_agent(slow), None, run=True).status == "completed"
+    assert "cannot begin" in caplog.text
+    assert len(refused) == 1
+
+
+def test_a_forked_process_has_heartbeats_of_its_own():
+    """Its parent's thread does not come along."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKING],
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings.sqlite"},
+        timeout=60,
+    )
+
+    assert done.returncode == 0
+
+
+FORKING = """
+import os, threading
+import django
+django.setup()
+from hitl_approvals import heartbeat
+
+class Beat:
+    def __init__(self):
+        self.began = threading.Event()
+    def begin(self):
+        self.began.set()
+
+def begins():
+    beat = Beat()
+    heartbeat._starter.expect(beat, after=0)
+    return beat.began.wait(10)
+
+assert begins()
+child = os.fork()
+if child == 0:
+    os._exit(0 if begins() else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert begins()
+"""
 
 
 def test_an_agent_that_dies_leaves_no_thread_that_keeps_its_lease(make_agent, beats):
@@ -143,6 +241,5 @@ def test_an_agent_that_dies_leaves_no_thread_that_keeps_its_lease(make_agent, be
     with pytest.raises(Crash):
         start_turn(make_agent(mortal), None, run=True)
 
-    names = [thread.name for thread in threading.enumerate()]
-    assert not any(name.startswith("hitl-heartbeat") for name in names)
+    assert beating() == []
     assert AgentTurn.objects.get().status == "running"
