@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from django.conf import settings
+from django.db import connections
 
 from hitl_approvals import Reject
 from hitl_approvals.agents.following import workflow_id
 from hitl_approvals.engines import TemporalWorkflow
 from hitl_approvals.registry import AgentDefinition, registry
+from tests.engines import parting_process
 from tests.engines.forwarding import (
     AGAIN,
     AGENT,
@@ -21,9 +31,12 @@ from tests.engines.forwarding import (
     pursue,
     statuses,
 )
+from tests.engines.processes import until
 from tests.engines.temporal_support import TemporalHarness
+from tests.servers.bound import bound
 from tests.support import agents, turns
 from tests.support.world import world
+from tests.workspace import ROOT
 
 pytestmark = [pytest.mark.engines, pytest.mark.django_db(transaction=True)]
 
@@ -70,6 +83,52 @@ def engine(
 
 class TestTemporal(ServerContract):
     """What holds for every engine."""
+
+
+@contextmanager
+def celery_worker(engine: TemporalHarness, broker: str, log: Path) -> Iterator[None]:
+    """A Celery worker of the site, which forks its pool."""
+    queue = f"engines-{uuid4().hex}"
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "tests.engines.celery_settings",
+        "HITL_TEST_BASE_SETTINGS": settings.SETTINGS_MODULE,
+        "HITL_TEST_QUEUE": queue,
+        "HITL_TEST_BROKER": broker,
+        "HITL_TEST_TEMPORAL": engine.server.address,
+    }
+    command = [sys.executable, "-m", "celery", "-A", "tests.engines.celery_site"]
+    command += ["worker", "--concurrency=1", "--loglevel=INFO", "-Q", queue]
+    connections.close_all()
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            bound(command), cwd=ROOT, env=environment, stdout=output, stderr=output
+        )
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def test_a_celery_worker_ends_the_workflow_of_a_turn_whose_canceller_was_killed(
+    engine: TemporalHarness, redis_url: str, tmp_path: Path
+) -> None:
+    """Its sweeper announces what nobody announced, and a process of its pool does it."""
+    turn = begin([PAY])
+    process = parting_process.killed("cancel", turn.pk)
+    assert process.returncode == -signal.SIGKILL, process.stderr
+    log = tmp_path / "celery.log"
+
+    def is_settled() -> bool:
+        turn.refresh_from_db()
+        return turn.next_run_at is None
+
+    with celery_worker(engine, redis_url, log):
+        assert until(is_settled, seconds=60), log.read_text()
+
+    assert engine.is_over(workflow_id(turn))
+    assert (turn.status, turn.last_error) == ("cancelled", "")
 
 
 def answer_of(workflow: str, **changes: Any) -> dict[str, Any]:
