@@ -74,6 +74,25 @@ class AgentDeciding(AgentContractHarness):
         assert self.events(first) == ["raised", "rejected", "resolved"]
         self.assert_completed(turn, "refused", "refused")
 
+    def test_two_calls_of_one_reply_with_the_same_id_are_two_calls_or_none(
+        self,
+    ) -> None:
+        turn = self.start([call("c1", UNSAFE, "a"), call("c1", UNSAFE, "b", 2)])
+        if turn.status == "failed":
+            # A framework that cannot tell them apart: refused before anything happens.
+            assert (self.rows(turn), self.effects(UNSAFE)) == ([], [])
+            return
+        first, second = self.rows(turn)
+        assert [row.args["item"] for row in (first, second)] == ["a", "b"]
+
+        self.decide(first, Reject("not this one"))
+        self.decide(second)
+        self.go_on(turn)
+
+        assert self.effects(UNSAFE) == [("b", 2)]
+        assert self.asked() == [0, 1]
+        self.assert_completed(turn, "refused", "succeeded")
+
     def test_a_call_that_nobody_decides_in_time_has_no_effect(self) -> None:
         turn = self.start([call("c1", UNSAFE, "a")])
         row = self.only(turn)
@@ -210,3 +229,21 @@ class AgentDeciding(AgentContractHarness):
         assert turn.output == {"color": "blue"}
         assert self.events(row) == ["raised", "responded", "resolved"]
         self.assert_completed(turn, "answered")
+
+    def test_a_question_that_a_person_refuses_has_no_answer(self) -> None:
+        if not self.capabilities.questions:
+            return
+        self.make_asking_agent(self.name, {"question": "Which?"}, COLOR)
+        turn = self.start_registered()
+        row = self.only(turn)
+
+        self.decide(row, Reject("ask somebody else"))
+        self.go_on(turn)
+
+        # What the agent makes of it is its own affair: it may catch the refusal, be told of
+        # it, or fail and be tried again. No answer is made up, and nobody is asked twice.
+        told = self.only(turn)
+        assert self.events(row)[:2] == ["raised", "rejected"]
+        assert told.outcome_status in {"", "refused"}
+        assert told.decision_value is None
+        assert turn.output is None or "color" not in turn.output
