@@ -83,7 +83,8 @@ class AgentDeciding(AgentContractHarness):
             assert (self.rows(turn), self.effects(UNSAFE)) == ([], [])
             return
         first, second = self.rows(turn)
-        assert [row.args["item"] for row in (first, second)] == ["a", "b"]
+        asked = [first.args, second.args]
+        assert asked == [{"amount": 1, "item": "a"}, {"amount": 2, "item": "b"}]
 
         self.decide(first, Reject("not this one"))
         self.decide(second)
