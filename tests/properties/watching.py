@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from django.db.models import QuerySet
 
 from hitl_approvals.models import AgentTurn, PendingInterrupt, TurnStep
+from hitl_approvals.statements import inserting
+from hitl_approvals.statements.tables import Where
 from hitl_approvals.transitions import BIRTH, INTERRUPT, STEP, TURN
 
 NAMES: dict[type[Any], str] = {
@@ -19,8 +22,12 @@ NAMES: dict[type[Any], str] = {
 TABLES = {"turn": TURN, "interrupt": INTERRUPT, "step": STEP}
 
 
+def _statuses(rows: QuerySet[Any]) -> QuerySet[Any]:
+    return rows.values_list("pk", "status")
+
+
 class Watch:
-    """Stands in front of the two ways in which rows of ours are written."""
+    """Stands in front of the ways in which rows of ours are written: Django's and ours."""
 
     def __init__(self) -> None:
         self.taken: set[tuple[str, str, str]] = set()
@@ -29,6 +36,8 @@ class Watch:
         methods: Any = QuerySet
         self._update: Callable[..., int] = methods.update
         self._insert: Callable[..., Any] = methods._insert
+        self._change: Callable[..., int] = Where.update
+        self._insert_compiled: Callable[..., None] = inserting._insert
 
     def see(self, model: type[Any], before: str, after: str) -> None:
         taken = (NAMES[model], str(before), str(after))
@@ -40,34 +49,49 @@ class Watch:
         """Compare the rows that an UPDATE finds before and after it."""
         if rows.model not in NAMES or "status" not in changes:
             return self._update(rows, **changes)
-        every = rows.model._base_manager.using(rows.db)
-        before = dict(rows.values_list("pk", "status"))
+        before = dict(_statuses(rows))
         count = self._update(rows, **changes)
-        for pk, status in every.filter(pk__in=before).values_list("pk", "status"):
-            if status != before[pk]:
-                self.see(rows.model, before[pk], status)
+        self._compare(rows.model, rows.db, before)
         return count
+
+    def change(self, rows: Where[Any], **changes: Any) -> int:
+        """Do the same for an UPDATE that was compiled before."""
+        if rows._model not in NAMES or "status" not in changes:
+            return self._change(rows, **changes)
+        before = dict(rows.read(_statuses))
+        count = self._change(rows, **changes)
+        self._compare(rows._model, rows._using, before)
+        return count
+
+    def _compare(self, model: type[Any], using: str, before: dict[Any, str]) -> None:
+        every = model._base_manager.using(using)
+        for pk, status in _statuses(every.filter(pk__in=before)):
+            if status != before[pk]:
+                self.see(model, before[pk], status)
 
     def insert(self, rows: Any, objs: Any, *args: Any, **options: Any) -> Any:
         """See the birth of a row, saved alone or with others."""
-        if rows.model in NAMES:
-            for one in objs:
-                self.see(rows.model, BIRTH, one.status)
+        self._see_births(rows.model, objs)
         return self._insert(rows, objs, *args, **options)
+
+    def insert_compiled(self, connection: Any, rows: Any) -> None:
+        """Do the same for an INSERT that was compiled before."""
+        self._see_births(type(rows[0]), rows)
+        self._insert_compiled(connection, rows)
+
+    def _see_births(self, model: type[Any], rows: Any) -> None:
+        if model in NAMES:
+            for one in rows:
+                self.see(model, BIRTH, one.status)
 
 
 @contextmanager
 def watched() -> Iterator[Watch]:
     """Collect the transitions that are written while the block runs."""
     watch = Watch()
-    methods: Any = QuerySet
-    kept = {name: vars(QuerySet)[name] for name in ("update", "_insert")}
-    methods.update = lambda rows, **changes: watch.update(rows, **changes)
-    methods._insert = lambda rows, *args, **options: watch.insert(
-        rows, *args, **options
-    )
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(QuerySet, "update", lambda rows, **to: watch.update(rows, **to))
+        patch.setattr(QuerySet, "_insert", lambda *a, **kw: watch.insert(*a, **kw))
+        patch.setattr(Where, "update", lambda rows, **to: watch.change(rows, **to))
+        patch.setattr(inserting, "_insert", watch.insert_compiled)
         yield watch
-    finally:
-        for name, method in kept.items():
-            setattr(methods, name, method)
