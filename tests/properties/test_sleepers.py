@@ -139,7 +139,7 @@ def test_a_claimer_that_met_the_last_turn_does_not_block_the_thread(monkeypatch)
         raise IntegrityError
 
     with monkeypatch.context() as asleep:
-        asleep.setattr(turns, "run_atomic", meet_the_turn_that_was_there)
+        asleep.setattr(turns, "run_alone", meet_the_turn_that_was_there)
         assert turns.claim(turn.pk, [("scripted", "2")]) is None
 
     assert resume(turn) == "suspended"
