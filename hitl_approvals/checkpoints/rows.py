@@ -12,13 +12,15 @@ from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
-from hitl_approvals.checkpoints.inserting import Insert, execute
+from hitl_approvals.checkpoints.inserting import Insert, Statement, execute
 from hitl_approvals.checkpoints.keys import key_of
 from hitl_approvals.checkpoints.models import ChannelValue, Checkpoint, PendingWrite
 from hitl_approvals.statements import where
 
 Typed = tuple[str, bytes]
 """A value as the serializer gives and takes it: its type's name, and bytes."""
+_AT_ONCE = 2
+"""How many statements become a part of another one: more are made of many rows."""
 _MANY = 400
 """How many keys one question names, below what SQLite can take."""
 
@@ -121,19 +123,29 @@ _LAST_WRITES = replace(_FIRST_WRITES, replaced=("channel", "type", "value"))
 
 
 def save_checkpoint(
-    connection: BaseDatabaseWrapper, row: NewCheckpoint, values: Sequence[NewValue]
+    connection: BaseDatabaseWrapper,
+    row: NewCheckpoint,
+    values: Sequence[NewValue],
+    writes: Sequence[NewWrite] = (),
 ) -> None:
     """Insert a checkpoint and the values that are new with it, all or nothing.
 
     The same checkpoint again replaces the row; a value that is there is left alone.
+
+    Args:
+        connection: The database.
+        row: The checkpoint.
+        values: The values that are new with it.
+        writes: What tasks wrote to come to it: as by `save_writes`, nothing is replaced.
     """
     [last] = _CHECKPOINTS.statements(connection, [row])
-    statements = _VALUES.statements(connection, values)
-    if len(statements) == 1 and connection.vendor == "postgresql":
+    statements = [
+        *_VALUES.statements(connection, values),
+        *_FIRST_WRITES.statements(connection, writes),
+    ]
+    if connection.vendor == "postgresql" and 0 < len(statements) <= _AT_ONCE:
         # One statement is a transaction of its own, and one trip instead of four.
-        sql, parameters = statements[0]
-        last = f"WITH new_values AS ({sql}) {last[0]}", [*parameters, *last[1]]
-        statements = []
+        statements, last = [], _as_one([*statements, last])
     execute(connection, [*statements, last])
 
 
@@ -208,6 +220,12 @@ def read_writes(
     for _path, task_id, _idx, checkpoint_id, channel, kind, value in ordered:
         writes[checkpoint_id].append((task_id, channel, (kind, bytes(value))))
     return writes
+
+
+def _as_one(statements: Sequence[Statement]) -> Statement:
+    *before, (sql, _parameters) = statements
+    parts = ", ".join(f"part_{n} AS ({one})" for n, (one, _) in enumerate(before))
+    return f"WITH {parts} {sql}", [one for _, some in statements for one in some]
 
 
 def _latest(found: QuerySet[Checkpoint]) -> QuerySet[Any, Any]:

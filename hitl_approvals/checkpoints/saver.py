@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -23,6 +23,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from hitl_approvals.checkpoints import models, pruning, rows, translating
 from hitl_approvals.checkpoints.keys import key_of
 from hitl_approvals.checkpoints.lending import connection_of
+from hitl_approvals.checkpoints.running import VERBS, OneRun, Put, PutWrites
 from hitl_approvals.checkpoints.strict import StrictSerializer
 from hitl_approvals.exceptions import HitlConfigurationError
 
@@ -81,14 +82,7 @@ class DjangoCheckpointSaver(BaseCheckpointSaver[str]):
             CheckpointTooNew: A newer LangGraph wrote it.
             TypeNotAllowed: It holds a type that is not allowed.
         """
-        alias = self.using
-        with connection_of(alias):
-            found = rows.read_checkpoint(
-                alias, translating.place_of(config), get_checkpoint_id(config) or None
-            )
-            if found is None:
-                return None
-            return self._tuples_of(alias, [translating.unpacked(self.serde, found)])[0]
+        return self.read(config)()
 
     def list(
         self,
@@ -119,15 +113,7 @@ class DjangoCheckpointSaver(BaseCheckpointSaver[str]):
         Raises:
             TypeNotAllowed: A value has a type that is not allowed; nothing is saved.
         """
-        alias = self.using
-        row, values = translating.as_rows(
-            self.serde, config, checkpoint, metadata, new_versions
-        )
-        with connection_of(alias) as connection:
-            rows.save_checkpoint(connection, row, values)
-        return translating.config_of(
-            config["configurable"]["thread_id"], row.checkpoint_ns, row.checkpoint_id
-        )
+        return self.put_step(Put(config, checkpoint, metadata, new_versions), ())
 
     def put_writes(
         self,
@@ -202,6 +188,55 @@ class DjangoCheckpointSaver(BaseCheckpointSaver[str]):
                 pruning.delete_threads(alias, keys)
             else:
                 pruning.keep_latest(alias, keys)
+
+    def one_run(self) -> OneRun:
+        """Return this saver for one run of a graph: its verbs take fewer statements."""
+        return OneRun(self, joins=_has_own_verbs_only(self))
+
+    def read(self, config: RunnableConfig) -> Callable[[], CheckpointTuple | None]:
+        """Read what `get_tuple` returns; each call of the result makes it anew.
+
+        Raises:
+            CheckpointTooNew: A newer LangGraph wrote it.
+        """
+        alias, place = self.using, translating.place_of(config)
+        with connection_of(alias):
+            row = rows.read_checkpoint(alias, place, get_checkpoint_id(config) or None)
+            if row is None:
+                return lambda: None
+            found = translating.unpacked(self.serde, row)
+            values = rows.read_values(alias, place, sorted(found.slots))
+            writes = rows.read_writes(alias, place, [row.checkpoint_id])
+
+        fresh = [found]
+
+        def made() -> CheckpointTuple:
+            one = fresh.pop() if fresh else translating.unpacked(self.serde, row)
+            pending = writes.get(row.checkpoint_id, ())
+            return translating.as_tuple(self.serde, one, values, pending)
+
+        return made
+
+    def put_step(self, put: Put, writes: Iterable[PutWrites]) -> RunnableConfig:
+        """Do as `put_writes` and then `put`, all or nothing.
+
+        The writes are those of tasks, none of them an error, an interrupt or an answer.
+
+        Raises:
+            TypeNotAllowed: A value has a type that is not allowed; nothing is saved.
+        """
+        alias = self.using
+        row, values = translating.as_rows(self.serde, *put)
+        written = [translating.as_writes(self.serde, *one)[0] for one in writes]
+        with connection_of(alias) as connection:
+            rows.save_checkpoint(
+                connection, row, values, [write for some in written for write in some]
+            )
+        return translating.config_of(
+            put.config["configurable"]["thread_id"],
+            row.checkpoint_ns,
+            row.checkpoint_id,
+        )
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Do as `get_tuple`, on the connection of whoever waits."""
@@ -321,3 +356,12 @@ class DjangoCheckpointSaver(BaseCheckpointSaver[str]):
             )
             for one in found
         ]
+
+
+def _has_own_verbs_only(saver: DjangoCheckpointSaver) -> bool:
+    """Tell whether a saver does all by the verbs of its class, and they are ours."""
+    return not any(
+        verb in vars(saver)
+        or getattr(type(saver), verb) is not getattr(DjangoCheckpointSaver, verb)
+        for verb in VERBS
+    )

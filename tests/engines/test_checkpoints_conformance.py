@@ -14,14 +14,15 @@ BASE = {"put": 17, "put_writes": 10, "get_tuple": 10, "list": 16, "delete_thread
 OPTIONAL = {"delete_for_runs": 7, "copy_thread": 8, "prune": 8}
 
 
-async def validated(database: str) -> Any:
+async def validated(database: str, *, one_run: bool = False) -> Any:
     from langgraph.checkpoint.conformance import checkpointer_test, validate
 
     from hitl_approvals.checkpoints import DjangoCheckpointSaver
 
     @checkpointer_test(name=f"DjangoCheckpointSaver on {database}")
     async def ours() -> Any:
-        yield DjangoCheckpointSaver()
+        saver = DjangoCheckpointSaver()
+        yield saver.one_run().saver if one_run else saver
 
     return await validate(ours)
 
@@ -31,6 +32,10 @@ async def validated(database: str) -> Any:
     [
         pytest.param(async_to_sync(validated), id="on the caller's thread"),
         pytest.param(lambda name: asyncio.run(validated(name)), id="in a loop alone"),
+        pytest.param(
+            lambda name: async_to_sync(validated)(name, one_run=True),
+            id="as one run of an agent uses it",
+        ),
     ],
 )
 def test_it_passes_langgraphs_own_suite(

@@ -1,0 +1,194 @@
+"""A saver as one run of a graph uses it: what comes together is saved together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from asgiref.sync import sync_to_async
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    get_checkpoint_id,
+)
+
+from hitl_approvals.checkpoints.rows import Place
+from hitl_approvals.checkpoints.translating import place_of
+
+if TYPE_CHECKING:
+    from hitl_approvals.checkpoints.saver import DjangoCheckpointSaver
+
+VERBS = (
+    "get_tuple",
+    "put",
+    "put_writes",
+    "delete_thread",
+    # Of one run.
+    "get_next_version",
+    "aget_tuple",
+    "aput",
+    "aput_writes",
+    "adelete_thread",
+)
+"""A saver that has one of these by another class is used as it is."""
+_REPLACED = VERBS[4:]
+
+
+class Put(NamedTuple):
+    """What `put` is called with."""
+
+    config: RunnableConfig
+    checkpoint: Checkpoint
+    metadata: CheckpointMetadata
+    new_versions: ChannelVersions
+
+
+class PutWrites(NamedTuple):
+    """What `put_writes` is called with."""
+
+    config: RunnableConfig
+    writes: Sequence[tuple[str, Any]]
+    task_id: str
+    task_path: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    """Writes that wait for the checkpoint that is being made of them."""
+
+    given: PutWrites
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    saved: bool = False
+
+
+class OneRun:
+    """A copy of a saver for one run, whose coroutines all belong to one event loop.
+
+    A superstep ends with what its last task wrote, and the next checkpoint at once: both
+    are saved by one transaction. What a task wrote while others are under way is saved
+    alone and at once, as ever: they may die long after.
+
+    What is read for the run to find its place is what the graph begins with.
+    """
+
+    def __init__(self, saver: DjangoCheckpointSaver, *, joins: bool) -> None:
+        self.saver: Any = copy(saver)
+        self._plain = saver
+        self._steps = 0
+        """How often the graph has begun to make a checkpoint of what was written."""
+        self._waiting: list[_Waiting] = []
+        self._puts: dict[Place, asyncio.Event] = {}
+        """The checkpoints that are being saved, by their place."""
+        self._keeps = False
+        self._kept: tuple[Any, Callable[[], CheckpointTuple | None]] | None = None
+        if joins:
+            for verb in _REPLACED:
+                setattr(self.saver, verb, getattr(self, f"_{verb}"))
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Keep what is read in here last: it answers the same question once more."""
+        self._keeps = True
+        try:
+            yield
+        finally:
+            self._keeps = False
+
+    def forget(self) -> None:
+        """Let the next question be asked, though the answer is at hand."""
+        self._kept = None
+
+    async def _aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        asked = _named(config)
+        kept, self._kept = self._kept, None
+        if kept is None or kept[0] != asked:
+            kept = asked, await sync_to_async(self._plain.read)(config)
+            if self._keeps:
+                self._kept = kept
+        # Made anew: the graph changes what it is handed.
+        return kept[1]()
+
+    def _get_next_version(self, current: str | None, channel: None) -> str:
+        # LangGraph asks for one when all tasks of a superstep are over, and goes on to
+        # the checkpoint without waiting for anything.
+        self._steps += 1
+        return self._plain.get_next_version(current, channel)
+
+    def _aput_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> Coroutine[Any, Any, None]:
+        self._kept = None
+        given = PutWrites(config, writes, task_id, task_path)
+        # Called when the task is over; what it returns begins when the graph lets go.
+        return self._save_writes(given, self._steps)
+
+    async def _save_writes(self, given: PutWrites, steps: int) -> None:
+        one = _Waiting(given)
+        if steps != self._steps and not _are_special(given.writes):
+            self._waiting.append(one)
+            # The checkpoint was asked for by now. It begins next, or after the one that
+            # is being saved: these writes would come after that as well.
+            if (before := self._puts.get(place_of(given.config))) is not None:
+                await before.wait()
+            await asyncio.sleep(0)
+            if one in self._waiting:
+                self._waiting.remove(one)
+            else:
+                await one.over.wait()
+        # What a task wrote is kept even if the step that it ended could not be.
+        if not one.saved:
+            await sync_to_async(self._plain.put_writes)(*given)
+
+    async def _aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        self._kept = None
+        named = _named(config)
+        waiting = [one for one in self._waiting if _named(one.given.config) == named]
+        self._waiting = [one for one in self._waiting if one not in waiting]
+        put = Put(config, checkpoint, metadata, new_versions)
+        self._puts[named[0]] = over = asyncio.Event()
+        try:
+            return await sync_to_async(self._put_step)(put, waiting)
+        finally:
+            self._puts.pop(named[0], None)
+            over.set()
+            for one in waiting:
+                one.over.set()
+
+    def _put_step(self, put: Put, waiting: Sequence[_Waiting]) -> RunnableConfig:
+        if not waiting:
+            return self._plain.put(*put)
+        saved = self._plain.put_step(put, [one.given for one in waiting])
+        for one in waiting:
+            one.saved = True
+        return saved
+
+    async def _adelete_thread(self, thread_id: str) -> None:
+        self._kept = None
+        await sync_to_async(self._plain.delete_thread)(thread_id)
+
+
+def _named(config: RunnableConfig) -> tuple[Place, str | None]:
+    return place_of(config), get_checkpoint_id(config) or None
+
+
+def _are_special(writes: Sequence[tuple[str, Any]]) -> bool:
+    """Tell whether these are an error, an interrupt or an answer: they replace others."""
+    return any(channel in WRITES_IDX_MAP for channel, _value in writes)
