@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,8 @@ class FrameworkTurn(Turn):
         self, run: Run, definition: AgentDefinition, *, replies: int = 0
     ) -> None:
         super().__init__(run, definition)
+        self.thread_ident = threading.get_ident()
+        """Names the worker's own thread: turns are made where they are performed."""
         # The replies in the snapshot were recorded by earlier runs.
         self._ordinals[REPLY] = replies
         self.wanted: dict[str, Request] = {}

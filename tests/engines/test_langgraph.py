@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from hitl_approvals import services
 from hitl_approvals.exceptions import (
@@ -261,6 +263,66 @@ def test_a_worker_that_lost_its_turn_does_not_move_the_conversation_on(
     assert (turn.status, world.model_calls) == ("running", [])
     latest = saver.get_tuple({"configurable": {"thread_id": "refunds:kim"}})
     assert latest.checkpoint["channel_values"].get("log", []) == []
+
+
+@pytest.mark.parametrize("read", [1, 2], ids=["its place", "what it begins with"])
+def test_a_worker_that_stands_still_once_it_has_read_pays_nothing_twice(
+    read: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hitl_approvals.agents.framework import in_worker
+    from hitl_approvals.agents.langgraph.saving import Saving
+
+    declare(chain.react([[PAY], [MAIL], "done"]))
+    turn = begin("refunds")
+    turns.decide(turns.only(turn))
+    reads: list[int] = []
+    make = Saving.__init__
+
+    def taken_over() -> None:
+        turns.recover(turn)
+        turns.decide_and_resume(turn)
+
+    def made(self: Saving, *args: Any) -> None:
+        make(self, *args)
+        get = self.saver.aget_tuple
+
+        async def standing_still(config: Any) -> Any:
+            found = await get(config)
+            reads.append(1)
+            if len(reads) == read:
+                await in_worker(taken_over)
+            return found
+
+        self.saver.aget_tuple = standing_still
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Saving, "__init__", made)
+        turns.resume(turn)
+
+    turn.refresh_from_db()
+    assert (turn.status, turn.output) == ("completed", "done")
+    assert world.names() == ["pay", "mail"]
+    assert turn.interrupts.count() == 2
+    # The next turn begins where the conversation stands for whoever came through.
+    declare(chain.react([[PAY], [MAIL], "done", "and more"]))
+    assert begin("refunds", thread_id=turn.thread_id).output == "and more"
+
+
+def test_a_resumed_graph_begins_with_what_was_read_to_find_its_place() -> None:
+    declare(chain.react([[PAY], "done"]))
+    turn = begin("refunds")
+    turns.decide(turns.only(turn))
+
+    with CaptureQueriesContext(connection) as asked:
+        turns.resume(turn)
+
+    assert turn.status == "completed"
+    read = [
+        one["sql"]
+        for one in asked
+        if one["sql"].startswith("SELECT") and "hitl_checkpoints_" in one["sql"]
+    ]
+    assert len(read) == 3
 
 
 def test_a_structured_response_is_the_output() -> None:

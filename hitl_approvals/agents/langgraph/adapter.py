@@ -19,7 +19,7 @@ from hitl_approvals.agents.framework import (
 )
 from hitl_approvals.agents.langgraph import CAPABILITIES
 from hitl_approvals.agents.langgraph.building import graph_of
-from hitl_approvals.agents.langgraph.pauses import Pauses, is_review
+from hitl_approvals.agents.langgraph.pauses import Pauses, is_ours, is_review
 from hitl_approvals.agents.langgraph.saving import Saving, awaitable
 from hitl_approvals.agents.langgraph.session import Session
 from hitl_approvals.agents.langgraph.shapes import (
@@ -70,10 +70,11 @@ class _Play:
     async def perform(self, given: Any) -> Completed | Paused:
         self._saving = Saving(await awaitable(self._graph.checkpointer), self._turn)
         self._graph = self._graph.copy({"checkpointer": self._saving.saver})
-        place = await self._thread.place(self._graph, self._saving.saver)
+        with self._saving.keeping():
+            place = await self._thread.place(self._graph, self._saving.saver)
         if place.state is not None:
             self._saving.head = checkpoint_id(place.state)
-        session = await Session.opened(self._turn, self._known())
+        session = Session(self._turn, self._known())
         token = current_gate.set(session)
         try:
             return await self._perform(session, place, given)
@@ -146,10 +147,14 @@ class _Play:
     async def _answers(
         self, session: Session, interrupts: Iterable[Any], values: Any
     ) -> dict[str, Any]:
-        waiting = list(interrupts)
+        waiting = [one for one in interrupts if not is_ours(one)]
+        if not waiting:
+            return {}
         states: Sequence[Any] = [values]
         if any(is_review(one) for one in waiting):
             states = [values, *await self._nested()]
+            # What was reviewed is performed here.
+            self._saving.forget()
         answers = await in_worker(self._pauses.answers, waiting, states)
         for asked in self._pauses.reviewed:
             session.know(asked)

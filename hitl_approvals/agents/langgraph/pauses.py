@@ -54,7 +54,7 @@ class Pauses:
         What nobody has decided yet is noted as wanted.
 
         Args:
-            interrupts: What the graph waits for.
+            interrupts: What the graph waits for, other than the gate's own.
             states: The values of the graph and of its subgraphs.
 
         Raises:
@@ -62,8 +62,6 @@ class Pauses:
         """
         found = {}
         for one in interrupts:
-            if is_ours(one):
-                continue
             answer = (
                 self._reviewed(one, states) if is_review(one) else self._question(one)
             )

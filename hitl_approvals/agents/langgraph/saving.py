@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from functools import wraps
 from typing import Any
@@ -21,12 +22,27 @@ class Saving:
     """
 
     def __init__(self, saver: Any, turn: FrameworkTurn) -> None:
-        self.saver = copy(saver)
+        # Ours knows how to serve one run; another one is used as it is.
+        self._one_run = saver.one_run() if hasattr(saver, "one_run") else None
+        self.saver = copy(saver) if self._one_run is None else self._one_run.saver
         self.head: str | None = None
         """Id of the newest checkpoint of the graph itself."""
         self._turn = turn
         self._put = self.saver.aput
         self.saver.aput = self._checked
+
+    def keeping(self) -> AbstractContextManager[None]:
+        """Let the graph begin with what is read in here, and not read it again.
+
+        A run alone writes its thread, and what others write after the graph has read it
+        goes unnoticed anyway.
+        """
+        return nullcontext() if self._one_run is None else self._one_run.keeping()
+
+    def forget(self) -> None:
+        """Let the graph read what it begins with: much time may have passed."""
+        if self._one_run is not None:
+            self._one_run.forget()
 
     async def _checked(self, config: Any, *args: Any) -> Any:
         self._turn.require_alive()

@@ -34,11 +34,14 @@ class Session:
     `current_gate` of the run, so tools that nodes call as functions come here as well.
     """
 
-    def __init__(
-        self, turn: FrameworkTurn, worker: int, known: Sequence[Asked] = ()
-    ) -> None:
+    def __init__(self, turn: FrameworkTurn, known: Sequence[Asked] = ()) -> None:
+        """Open the session of a run, on its event loop.
+
+        Args:
+            turn: The turn.
+            known: The calls that were asked for before, as they were asked.
+        """
         self._turn = turn
-        self._worker = worker
         self._loop = asyncio.get_running_loop()
         self._underway: set[asyncio.Task[Any]] = set()
         self._counts: Counter[tuple[Any, ...]] = Counter()
@@ -47,16 +50,6 @@ class Session:
         self._over = False
         self.round = 0
         """How often the graph was run in this run of the turn."""
-
-    @classmethod
-    async def opened(cls, turn: FrameworkTurn, known: Sequence[Asked] = ()) -> Session:
-        """Return the session of a run.
-
-        Args:
-            turn: The turn.
-            known: The calls that were asked for before, as they were asked.
-        """
-        return cls(turn, await in_worker(threading.get_ident), known)
 
     async def drained(self, *, over: bool = False) -> None:
         """Wait for the calls under way, which LangGraph may not have waited for."""
@@ -186,8 +179,7 @@ class Session:
         return await asyncio.shield(task)
 
     def _bridged(self, work: Any, *args: Any) -> Any:
-        here = threading.get_ident()
-        if here == self._worker:
+        if threading.get_ident() == self._turn.thread_ident:
             return self._guarded(work, *args)
         running = None
         with suppress(RuntimeError):
