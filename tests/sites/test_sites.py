@@ -31,6 +31,8 @@ def test_site_as_it_is(site: str) -> None:
             "-m",
             "pytest",
             "-q",
+            # None of these suites draws anything, and the library takes long to import.
+            "-pno:hypothesispytest",
             f"--ds=tests.sites.{site}.settings",
             f"tests/sites/{site}/suite.py",
         ],
