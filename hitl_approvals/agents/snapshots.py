@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -85,8 +86,12 @@ def unpack(maker: Maker, state: Any) -> Snapshot:
     )
 
 
+@cache
 def installed(distribution: str) -> str:
-    """Return the version of a distribution; empty where it is none."""
+    """Return the version of a distribution; empty where it is none.
+
+    The one that this process found first: what it has loaded stays what it was.
+    """
     try:
         return version(distribution)
     except PackageNotFoundError:

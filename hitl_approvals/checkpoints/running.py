@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -40,6 +41,8 @@ VERBS = (
 )
 """A saver that has one of these by another class is used as it is."""
 _REPLACED = VERBS[4:]
+# Made once: it costs as much as a part of the way there.
+_in_worker = sync_to_async(operator.call, thread_sensitive=True)
 
 
 class Put(NamedTuple):
@@ -110,7 +113,7 @@ class OneRun:
         asked = _named(config)
         kept, self._kept = self._kept, None
         if kept is None or kept[0] != asked:
-            kept = asked, await sync_to_async(self._plain.read)(config)
+            kept = asked, await _in_worker(self._plain.read, config)
             if self._keeps:
                 self._kept = kept
         # Made anew: the graph changes what it is handed.
@@ -149,7 +152,7 @@ class OneRun:
                 await one.over.wait()
         # What a task wrote is kept even if the step that it ended could not be.
         if not one.saved:
-            await sync_to_async(self._plain.put_writes)(*given)
+            await _in_worker(self._plain.put_writes, *given)
 
     async def _aput(
         self,
@@ -165,7 +168,7 @@ class OneRun:
         put = Put(config, checkpoint, metadata, new_versions)
         self._puts[named[0]] = over = asyncio.Event()
         try:
-            return await sync_to_async(self._put_step)(put, waiting)
+            return await _in_worker(self._put_step, put, waiting)
         finally:
             self._puts.pop(named[0], None)
             over.set()
@@ -182,7 +185,7 @@ class OneRun:
 
     async def _adelete_thread(self, thread_id: str) -> None:
         self._kept = None
-        await sync_to_async(self._plain.delete_thread)(thread_id)
+        await _in_worker(self._plain.delete_thread, thread_id)
 
 
 def _named(config: RunnableConfig) -> tuple[Place, str | None]:
