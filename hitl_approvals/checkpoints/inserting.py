@@ -15,6 +15,8 @@ from django.db import models, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.constants import OnConflict
 
+_AS_THEY_ARE = frozenset({str, int, bool, type(None)})
+"""What the fields of these tables hand to every driver as it is."""
 Statement = tuple[str, list[Any]]
 
 
@@ -41,7 +43,9 @@ class Insert:
         for start in range(0, len(rows), size):
             part = rows[start : start + size]
             parameters = [
-                field.get_db_prep_save(value, connection)
+                value
+                if type(value) in _AS_THEY_ARE
+                else field.get_db_prep_save(value, connection)
                 for row in part
                 for field, value in zip(fields, row, strict=True)
             ]
