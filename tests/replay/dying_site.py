@@ -28,7 +28,10 @@ DEATH = "X-Test-Death"
 ANSWER = "answer"
 """Die with the whole answer made and none of it sent."""
 COMMIT = "commit"
-"""Die where the transaction would be committed; `commit-2` is the second one."""
+"""Die where the transaction would be committed; `commit-2` is the second one.
+
+An INSERT that is a transaction of its own is one too: what it writes is not there yet.
+"""
 SECONDS = 30
 
 
@@ -135,13 +138,22 @@ def _mortal(site: Any, folder: Path) -> Callable[[Any, Any], Iterable[bytes]]:
 def _die_at_commit(number: int) -> None:
     left = iter(range(number - 1))
 
-    def commit() -> None:
+    def die_in_time() -> None:
         if next(left, None) is None:
             _die()
+
+    def commit() -> None:
+        die_in_time()
         original()
+
+    def execute(send: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith("INSERT") and not connection.in_atomic_block:
+            die_in_time()
+        return send(sql, params, many, context)
 
     original = connection.commit
     connection.commit = commit  # type: ignore[method-assign]
+    connection.execute_wrappers.append(execute)
 
 
 def _die() -> None:
