@@ -19,8 +19,8 @@ from hitl_approvals.statements import where
 
 Typed = tuple[str, bytes]
 """A value as the serializer gives and takes it: its type's name, and bytes."""
-_AT_ONCE = 2
-"""How many statements become a part of another one: more are made of many rows."""
+_AT_ONCE = 10_000
+"""How many parameters several statements have that become one, below what is taken."""
 _MANY = 400
 """How many keys one question names, below what SQLite can take."""
 
@@ -127,6 +127,8 @@ def save_checkpoint(
     row: NewCheckpoint,
     values: Sequence[NewValue],
     writes: Sequence[NewWrite] = (),
+    *,
+    before: Sequence[NewCheckpoint] = (),
 ) -> None:
     """Insert a checkpoint and the values that are new with it, all or nothing.
 
@@ -137,16 +139,18 @@ def save_checkpoint(
         row: The checkpoint.
         values: The values that are new with it.
         writes: What tasks wrote to come to it: as by `save_writes`, nothing is replaced.
+        before: The checkpoints that it comes after, if they are not saved either.
     """
-    [last] = _CHECKPOINTS.statements(connection, [row])
     statements = [
         *_VALUES.statements(connection, values),
         *_FIRST_WRITES.statements(connection, writes),
+        *_CHECKPOINTS.statements(connection, [*before, row]),
     ]
-    if connection.vendor == "postgresql" and 0 < len(statements) <= _AT_ONCE:
+    total = sum(len(parameters) for _, parameters in statements)
+    if connection.vendor == "postgresql" and len(statements) > 1 and total <= _AT_ONCE:
         # One statement is a transaction of its own, and one trip instead of four.
-        statements, last = [], _as_one([*statements, last])
-    execute(connection, [*statements, last])
+        statements = [_as_one(statements)]
+    execute(connection, statements)
 
 
 def save_writes(

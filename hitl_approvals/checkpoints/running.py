@@ -22,7 +22,7 @@ from langgraph.checkpoint.base import (
 )
 
 from hitl_approvals.checkpoints.rows import Place
-from hitl_approvals.checkpoints.translating import place_of
+from hitl_approvals.checkpoints.translating import config_of, place_of
 
 if TYPE_CHECKING:
     from hitl_approvals.checkpoints.saver import DjangoCheckpointSaver
@@ -68,6 +68,10 @@ class _Waiting:
     """Writes that wait for the checkpoint that is being made of them."""
 
     given: PutWrites
+    step: int
+    """How many supersteps were over when it was written."""
+    before: Put | None = None
+    """The checkpoint that it was written after, if that is not saved either."""
     over: asyncio.Event = field(default_factory=asyncio.Event)
     saved: bool = False
 
@@ -77,7 +81,8 @@ class OneRun:
 
     A superstep ends with what its last task wrote, and the next checkpoint at once: both
     are saved by one transaction. What a task wrote while others are under way is saved
-    alone and at once, as ever: they may die long after.
+    alone and at once, as ever: they may die long after. A graph that takes its input
+    comes to the end of the first superstep before it lets go: that is saved with it.
 
     What is read for the run to find its place is what the graph begins with.
     """
@@ -87,6 +92,8 @@ class OneRun:
         self._plain = saver
         self._steps = 0
         """How often the graph has begun to make a checkpoint of what was written."""
+        self._written: list[_Waiting] = []
+        """Writes whose saving was asked for and has not begun."""
         self._waiting: list[_Waiting] = []
         self._puts: dict[Place, asyncio.Event] = {}
         """The checkpoints that are being saved, by their place."""
@@ -133,17 +140,18 @@ class OneRun:
         task_path: str = "",
     ) -> Coroutine[Any, Any, None]:
         self._kept = None
-        given = PutWrites(config, writes, task_id, task_path)
+        one = _Waiting(PutWrites(config, writes, task_id, task_path), self._steps)
         # Called when the task is over; what it returns begins when the graph lets go.
-        return self._save_writes(given, self._steps)
+        self._written.append(one)
+        return self._save_writes(one)
 
-    async def _save_writes(self, given: PutWrites, steps: int) -> None:
-        one = _Waiting(given)
-        if steps != self._steps and not _are_special(given.writes):
+    async def _save_writes(self, one: _Waiting) -> None:
+        self._written.remove(one)
+        if self._ends_a_step(one):
             self._waiting.append(one)
             # The checkpoint was asked for by now. It begins next, or after the one that
             # is being saved: these writes would come after that as well.
-            if (before := self._puts.get(place_of(given.config))) is not None:
+            if (before := self._puts.get(place_of(one.given.config))) is not None:
                 await before.wait()
             await asyncio.sleep(0)
             if one in self._waiting:
@@ -152,7 +160,12 @@ class OneRun:
                 await one.over.wait()
         # What a task wrote is kept even if the step that it ended could not be.
         if not one.saved:
-            await _in_worker(self._plain.put_writes, *given)
+            await _in_worker(self._put_writes, one)
+
+    def _ends_a_step(self, one: _Waiting) -> bool:
+        special = any(channel in WRITES_IDX_MAP for channel, _ in one.given.writes)
+        # An error, an interrupt or an answer replaces another one: not together.
+        return one.step != self._steps and not special
 
     async def _aput(
         self,
@@ -162,26 +175,46 @@ class OneRun:
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         self._kept = None
-        named = _named(config)
-        waiting = [one for one in self._waiting if _named(one.given.config) == named]
-        self._waiting = [one for one in self._waiting if one not in waiting]
         put = Put(config, checkpoint, metadata, new_versions)
-        self._puts[named[0]] = over = asyncio.Event()
+        place, parent = _named(config)
+        waiting = self._that_name(self._waiting, place, parent)
+        self._waiting = [one for one in self._waiting if one not in waiting]
+        after = self._that_name(self._written, place, checkpoint["id"])
+        if not waiting and after and all(self._ends_a_step(one) for one in after):
+            after[0].before = put
+            named: str = config["configurable"]["thread_id"]
+            return config_of(named, place.checkpoint_ns, checkpoint["id"])
+        self._puts[place] = over = asyncio.Event()
         try:
             return await _in_worker(self._put_step, put, waiting)
         finally:
-            self._puts.pop(named[0], None)
+            self._puts.pop(place, None)
             over.set()
             for one in waiting:
                 one.over.set()
 
+    @staticmethod
+    def _that_name(
+        some: Sequence[_Waiting], place: Place, checkpoint_id: str | None
+    ) -> list[_Waiting]:
+        named = place, checkpoint_id
+        return [one for one in some if _named(one.given.config) == named]
+
+    # In the worker's own thread
+
     def _put_step(self, put: Put, waiting: Sequence[_Waiting]) -> RunnableConfig:
         if not waiting:
             return self._plain.put(*put)
-        saved = self._plain.put_step(put, [one.given for one in waiting])
+        puts = [one.before for one in waiting if one.before is not None]
+        saved = self._plain.put_step([*puts, put], [one.given for one in waiting])
         for one in waiting:
             one.saved = True
         return saved
+
+    def _put_writes(self, one: _Waiting) -> None:
+        if one.before is not None:
+            self._plain.put(*one.before)
+        self._plain.put_writes(*one.given)
 
     async def _adelete_thread(self, thread_id: str) -> None:
         self._kept = None
@@ -190,8 +223,3 @@ class OneRun:
 
 def _named(config: RunnableConfig) -> tuple[Place, str | None]:
     return place_of(config), get_checkpoint_id(config) or None
-
-
-def _are_special(writes: Sequence[tuple[str, Any]]) -> bool:
-    """Tell whether these are an error, an interrupt or an answer: they replace others."""
-    return any(channel in WRITES_IDX_MAP for channel, _value in writes)

@@ -113,7 +113,7 @@ class DjangoCheckpointSaver(BaseCheckpointSaver[str]):
         Raises:
             TypeNotAllowed: A value has a type that is not allowed; nothing is saved.
         """
-        return self.put_step(Put(config, checkpoint, metadata, new_versions), ())
+        return self.put_step([Put(config, checkpoint, metadata, new_versions)])
 
     def put_writes(
         self,
@@ -217,23 +217,31 @@ class DjangoCheckpointSaver(BaseCheckpointSaver[str]):
 
         return made
 
-    def put_step(self, put: Put, writes: Iterable[PutWrites]) -> RunnableConfig:
-        """Do as `put_writes` and then `put`, all or nothing.
+    def put_step(
+        self, puts: Sequence[Put], writes: Iterable[PutWrites] = ()
+    ) -> RunnableConfig:
+        """Do as `put` and `put_writes`, all or nothing; return the last put's config.
 
-        The writes are those of tasks, none of them an error, an interrupt or an answer.
+        The puts are of one thread. The writes are those of tasks, none of them an
+        error, an interrupt or an answer.
 
         Raises:
             TypeNotAllowed: A value has a type that is not allowed; nothing is saved.
         """
         alias = self.using
-        row, values = translating.as_rows(self.serde, *put)
+        saved = [translating.as_rows(self.serde, *put) for put in puts]
         written = [translating.as_writes(self.serde, *one)[0] for one in writes]
+        *before, row = [row for row, _ in saved]
         with connection_of(alias) as connection:
             rows.save_checkpoint(
-                connection, row, values, [write for some in written for write in some]
+                connection,
+                row,
+                [value for _, values in saved for value in values],
+                [write for some in written for write in some],
+                before=before,
             )
         return translating.config_of(
-            put.config["configurable"]["thread_id"],
+            puts[-1].config["configurable"]["thread_id"],
             row.checkpoint_ns,
             row.checkpoint_id,
         )
