@@ -1,8 +1,8 @@
 """A graph that stops for a person, for the tests of the checkpointer. Imports LangGraph.
 
-    python -m tests.engines.checkpoints_support start|resume|die|go_on THREAD FILE
+    python -m tests.engines.checkpoints_support WHAT THREAD FILE
 
-runs one part of its life in a process of its own; `FILE` gets a line for each effect.
+with start, resume, die, go_on, before or after as WHAT runs one part of its life in a process of its own; `FILE` gets a line for each effect.
 """
 
 from __future__ import annotations
@@ -113,12 +113,37 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def die_saving_the_plan(saver: Any, thread: str, effects: Path, *, when: str) -> None:
+    """Run as an agent does, and die before or after the first node's step is saved."""
+    from asgiref.sync import async_to_sync
+
+    from hitl_approvals.checkpoints import rows
+    from hitl_approvals.checkpoints.models import Checkpoint
+
+    save = rows.save_checkpoint
+
+    def dying(*args: Any, **options: Any) -> None:
+        is_the_plan = Checkpoint.objects.exists()
+        if is_the_plan and when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        save(*args, **options)
+        if is_the_plan:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    rows.save_checkpoint = dying
+    graph = build(saver.one_run().saver, effects=effects)
+    given = {"log": ["asked"]}
+    async_to_sync(graph.ainvoke)(given, config(thread), durability="sync")
+
+
 def main(what: str, thread: str, file: str) -> None:
     import django
 
     django.setup()
     from hitl_approvals.checkpoints import DjangoCheckpointSaver
 
+    if what in {"before", "after"}:
+        die_saving_the_plan(DjangoCheckpointSaver(), thread, Path(file), when=what)
     graph = build(DjangoCheckpointSaver(), effects=Path(file), die=what == "die")
     if what in {"start", "die"}:
         result = graph.invoke({"log": ["asked"]}, config(thread), durability="sync")

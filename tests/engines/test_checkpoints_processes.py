@@ -12,7 +12,7 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
-from hitl_approvals.checkpoints.models import Checkpoint
+from hitl_approvals.checkpoints.models import Checkpoint, PendingWrite
 from tests.workspace import ROOT
 
 pytestmark = [pytest.mark.engines, pytest.mark.django_db(transaction=True)]
@@ -52,3 +52,19 @@ def test_a_killed_process_is_followed_from_its_last_step(tmp_path: Path) -> None
     assert went_on.stdout == "['asked', 'planned'] True\n", went_on.stderr
     assert run("resume", file).returncode == 0
     assert file.read_text().split() == ["plan", "pay", "close"]
+
+
+@pytest.mark.parametrize(("when", "steps"), [("before", 1), ("after", 2)])
+def test_what_a_run_saves_together_is_there_or_not(
+    when: str, steps: int, tmp_path: Path
+) -> None:
+    file = tmp_path / "effects"
+    assert run(when, file).returncode == -signal.SIGKILL
+
+    # The graph's own first step, saved with its input, and perhaps the node's.
+    assert Checkpoint.objects.count() == steps + 1
+    assert PendingWrite.objects.values("task_id").distinct().count() == steps
+    assert run("go_on", file).returncode == 0
+    assert run("resume", file).returncode == 0
+    planned = ["plan"] if when == "after" else ["plan", "plan"]
+    assert file.read_text().split() == [*planned, "pay", "close"]
