@@ -9,7 +9,7 @@ NO_DATABASE = ("tests/architecture", "tests/docs", "tests/model", "tests/unit")
 """Tests that no database can change."""
 
 ON_SQLITE = (
-    *("tests/architecture", "tests/docs", "tests/unit"),
+    *NO_DATABASE,
     # Pages, forms and texts: what they read and write is tried on both by others. The lists
     # of the desk, what is decided there and its figures are asked of both.
     "tests/admin/test_clients.py",
@@ -67,7 +67,6 @@ ON_SQLITE = (
     "tests/webhooks/test_sender.py",
 )
 ON_POSTGRESQL = (
-    "tests/model",
     # What is sent in earnest: PostgreSQL is the stricter one about text.
     "tests/admin/test_hostile.py",
     "tests/admin/test_payloads.py",
