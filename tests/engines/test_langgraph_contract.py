@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from hitl_approvals import Reject
 from hitl_approvals.agents.capabilities import Capabilities
 from hitl_approvals.registry import Tool, agent
 from hitl_approvals.testing import AgentContract
-from hitl_approvals.testing.agent_contract_world import Script
+from hitl_approvals.testing.agent_contract_world import UNSAFE, Script, call
 
 pytestmark = pytest.mark.engines
 
@@ -105,3 +106,16 @@ class TestReviewBatched(TestReviewPerCall):
     """LangChain's agent with its own review of a whole reply."""
 
     mode = "batched"
+
+    def test_of_twin_ids_the_model_is_told_of_the_first(self) -> None:
+        turn = self.start([call("c1", UNSAFE, "a"), call("c1", UNSAFE, "b", 2)])
+        first, second = self.rows(turn)
+
+        self.decide(first, Reject("not this one"))
+        self.decide(second)
+        self.go_on(turn)
+
+        assert self.effects(UNSAFE) == [("b", 2)]
+        [(call_id, text)] = self.told()
+        assert call_id == "c1"
+        assert "not this one" in text
