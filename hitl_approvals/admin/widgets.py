@@ -70,11 +70,12 @@ def widget_for(shape: Shape, original: Any) -> str:
     if shape.kind == CHOICE:
         few = len(shape.choices) <= _FEW and not given
         return RADIOS if few else SELECT
-    if shape.kind == DATE:
-        return DAY if not given or _is_day(original) else LINE
-    if shape.kind == DATETIME:
-        return MINUTE if not given or parsing.is_minute(original) else LINE
-    if shape.kind == TEXT:
+    if shape.kind == DATE and (not given or _is_day(original)):
+        return DAY
+    if shape.kind == DATETIME and (not given or parsing.is_minute(original)):
+        return MINUTE
+    if shape.kind in (DATE, DATETIME, TEXT):
+        # What is no date is shown as it came; a line drops the breaks of a text.
         return AREA if _is_long(shape, original if given else None) else LINE
     return LINE
 

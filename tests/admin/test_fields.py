@@ -81,6 +81,8 @@ def sent_back(field: Field) -> dict[str, str]:
 @example({"type": "boolean"}, None, False)
 @example({"type": "string"}, None, False)
 @example({"type": "string"}, "\n\n", False)
+@example({"type": "string", "format": "date"}, "\n", False)
+@example({"type": "string", "format": "date-time"}, "\n", True)
 @example({"type": "string"}, "\ufdd0\x00\ud800", True)
 @settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_an_untouched_field_stands_for_the_value_it_was_made_from(
