@@ -31,15 +31,14 @@ class _Insertion:
 
 
 def insert(using: str, rows: Sequence[Model]) -> None:
-    """Insert rows of one model, and read back what the database worked out.
+    """Insert rows of one model, all or none, and read back what the database worked out.
 
-    That is what a row left to the database's defaults or set to an expression.
-
-    Like `bulk_create()` this sends no signals.
+    That is what a row left to the database's defaults or set to an expression. Like
+    `bulk_create()` this sends no signals.
 
     Args:
         using: The database's alias.
-        rows: New rows, all of one model.
+        rows: New rows, all of one model, whose keys are not the database's to make.
 
     Raises:
         IntegrityError: A row is there already, or not as the table wants it.
@@ -48,7 +47,11 @@ def insert(using: str, rows: Sequence[Model]) -> None:
     if rows and not connection.features.can_return_rows_from_bulk_insert:
         _insert_and_read(using, rows)
         return
-    with transaction.mark_for_rollback_on_error(using=using):
+    with (
+        transaction.mark_for_rollback_on_error(using=using)
+        if len(rows) <= AT_ONCE
+        else transaction.atomic(using=using, savepoint=False)
+    ):
         for begin in range(0, len(rows), AT_ONCE):
             _insert(connection, rows[begin : begin + AT_ONCE])
 

@@ -37,7 +37,11 @@ Condition: TypeAlias = Q | There | Lookup
 
 
 def read(conditions: Iterable[Any], values: list[Any]) -> tuple[Hashable, ...]:
-    """Return the shape of conditions, and add what varies to `values`."""
+    """Return the shape of conditions, and add what varies to `values`.
+
+    Raises:
+        TypeError: A condition is an expression, such as Django's own `Exists`.
+    """
     return tuple(_read(conditions, values))
 
 
@@ -53,8 +57,10 @@ def _read(conditions: Iterable[Any], values: list[Any]) -> Iterator[Hashable]:
                 yield _form(value, values, fixed=_is_fixed(value))
         elif isinstance(one, Q):
             yield one.connector, one.negated, read(one.children, values)
-        else:
+        elif isinstance(one, There):
             yield one.model, read(one.conditions, values)
+        else:
+            raise TypeError(f"{one!r} is no condition that is compiled once.")
 
 
 def read_changes(changes: Mapping[str, Any], values: list[Any]) -> tuple[Hashable, ...]:

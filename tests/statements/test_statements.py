@@ -13,7 +13,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection, connections, transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.test.utils import CaptureQueriesContext
 
 from hitl_approvals import statements
@@ -221,6 +221,23 @@ def test_a_key_that_is_none_is_refused_as_by_filter(turns):
 def test_what_asks_for_another_table_is_refused(turns):
     with pytest.raises(TypeError, match="parent__agent asks more"):
         rows.where(AgentTurn, parent__agent="a").read()
+
+
+def test_an_expression_is_no_condition(turns):
+    there = Exists(TurnStep.objects.filter(turn=OuterRef("pk")))
+    with pytest.raises(TypeError, match="no condition that is compiled once"):
+        rows.where(AgentTurn, Q(there)).read()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_more_rows_than_one_statement_takes_are_inserted_all_or_none(turns):
+    new = [turn() for _one in range(inserting.AT_ONCE * 2)]
+    new[-1].start_key = "one"
+
+    with pytest.raises(IntegrityError):
+        rows.insert(new)
+
+    assert AgentTurn.objects.count() == len(turns)
 
 
 def test_conditions_that_nothing_can_fulfill_send_nothing(turns):
