@@ -106,7 +106,7 @@ class _Starter:
         due = time.monotonic() + after
         with self._changed:
             self._due[beat] = due
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
                     target=self._begin_what_is_due, name="hitl-heartbeats", daemon=True
                 )

@@ -197,6 +197,21 @@ def test_a_process_without_another_thread_to_give_tries_again(
     assert len(refused) == 1
 
 
+def test_a_thread_that_died_is_replaced_for_the_next_run(
+    monkeypatch, make_agent, beats
+):
+    starter = heartbeat._Starter()
+    starter._thread = threading.Thread(target=int)
+    starter._thread.start()
+    starter._thread.join()
+    monkeypatch.setattr(heartbeat, "_starter", starter)
+
+    def slow(turn, given):
+        assert beats.acquire(timeout=SECONDS)
+
+    assert start_turn(make_agent(slow), None, run=True).status == "completed"
+
+
 def test_a_forked_process_has_heartbeats_of_its_own():
     """Its parent's thread does not come along."""
     done = subprocess.run(
