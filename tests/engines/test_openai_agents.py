@@ -760,6 +760,42 @@ def test_a_model_that_is_asked_again_by_the_sdk_gives_the_same_reply(
     assert stopped == ([fault, "cancelled"] if fault == "timeout" else [fault])
 
 
+@pytest.mark.parametrize("failing", [1, 2], ids=["at the start", "after a pause"])
+def test_a_model_that_gives_no_reply_is_asked_again_in_the_next_run(
+    failing: int, declare: Declare
+) -> None:
+    """Gateways wrap their own troubles in an answer, which the SDK takes for the model's."""
+    asked: list[int] = []
+
+    def flaky(tools: list[Any]) -> Any:
+        from agents import ModelBehaviorError
+
+        from tests.engines.openai_agents_support import Playing, playing
+
+        class Flaky(Playing):
+            async def get_response(self, *args: Any, **kwargs: Any) -> Any:
+                asked.append(len(asked) + 1)
+                if asked[-1] == failing:
+                    raise ModelBehaviorError("response has no choices")
+                return await super().get_response(*args, **kwargs)
+
+        made = playing(tools)
+        made.model = Flaky(made.model.play)
+        return made
+
+    turn = begin(declare(flaky), [pay()])
+    if failing == 2:
+        turns.decide_and_resume(turn)
+
+    assert (turn.status, turn.error) == ("ready", "")
+    assert "no choices" in turn.last_error
+    turns.resume(turn)
+    if failing == 1:
+        turns.decide_and_resume(turn)
+    assert turn.status == "completed", turn.last_error
+    assert (the_world.names(), len(asked)) == (["pay"], 3)
+
+
 # Versions
 
 

@@ -179,6 +179,9 @@ class OpenAIAgent(FrameworkAgent):
                 ) from error
             if isinstance(error, TRIPWIRES):
                 raise TurnFailed(f"A guardrail ended this turn: {error}") from error
+            if run.asking:
+                # The model itself failed: another run may find it well again.
+                raise
             if resumed and turn.replies == replies:
                 raise _unreadable(error) from error
             if isinstance(error, (ModelBehaviorError, ModelRefusalError)):

@@ -33,6 +33,8 @@ class Performance:
 
     def __init__(self, turn: FrameworkTurn) -> None:
         self.turn = turn
+        self.asking = False
+        """A model is being asked, and has not replied."""
         self._asked: dict[str, Asked] = {}
         self._used: set[str] = set()
         self._messages: dict[str, list[dict[str, Any]]] = {}
@@ -66,7 +68,10 @@ class Performance:
         """Return the model's next reply: recorded once, replayed after a crash."""
 
         async def plainly() -> dict[str, Any]:
-            return dumped(await ask())
+            self.asking = True
+            reply = dumped(await ask())
+            self.asking = False
+            return reply
 
         def next_one() -> tuple[dict[str, Any], int]:
             reply = self.turn.reply(plainly, result_type=None)
