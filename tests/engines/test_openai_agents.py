@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from hitl_approvals import Edit, Reject, results
+from hitl_approvals import Edit, Reject, results, services
 from hitl_approvals.exceptions import NotInTurn
 from hitl_approvals.models import AgentTurn
 from hitl_approvals.registry import AgentDefinition, registry
@@ -218,6 +218,83 @@ def test_a_tool_belongs_to_a_turn(declare: Declare) -> None:
 
     assert isinstance(raised.value.__cause__, NotInTurn)
     assert the_world.effects == []
+
+
+def _blocking(blocked: Callable[[str], bool]) -> Callable[[list[Any]], Any]:
+    """Return a factory whose `pay` has a guardrail that looks at the arguments."""
+
+    def target(tools: list[Any]) -> Any:
+        from agents import ToolGuardrailFunctionOutput, tool_input_guardrail
+
+        from tests.engines.openai_agents_support import playing
+
+        @tool_input_guardrail
+        def look(data: Any) -> Any:
+            if blocked(data.context.tool_arguments):
+                return ToolGuardrailFunctionOutput.reject_content("not this one")
+            return ToolGuardrailFunctionOutput.allow()
+
+        for one in tools:
+            if one.name == "pay":
+                one.tool_input_guardrails = [look]
+        return playing(tools)
+
+    return target
+
+
+def test_what_a_tools_guardrail_refuses_is_asked_of_nobody(declare: Declare) -> None:
+    name = declare(_blocking(lambda args: "Z9" in args))
+    turn = begin(name, [pay("c1", "Z9"), pay("c2", "A1")], [pay("c3", "Z9")])
+
+    assert [row.args["order"] for row in turns.rows(turn)] == ["A1"]
+    assert the_world.effects == []
+    turns.decide_and_resume(turn)
+
+    assert [args["order"] for _, args in the_world.effects] == ["A1"]
+    assert [text for text in told(turn) if "effect" not in text] == ["not this one"] * 2
+    assert len(turns.rows(turn)) == 1
+
+
+def test_a_guardrail_that_refuses_what_has_run_is_a_visible_stop(
+    declare: Declare,
+) -> None:
+    refusing: list[bool] = []
+    turn = begin(declare(_blocking(lambda args: bool(refusing))), [pay()])
+    refusing.append(True)
+
+    turns.decide_and_resume(turn)
+
+    assert turn.status == "needs_attention"
+    assert "`pay` was approved and has run" in turn.last_error
+    # The model would have been told that nothing was paid.
+    assert (the_world.names(), the_world.model_calls) == (["pay"], ["reply 0"])
+
+    refusing.clear()
+    services.retry(turn.pk, by=None, via="test")
+    turns.resume(turn)
+    assert told(turn) == ['{"effect": 1}']
+    assert the_world.names() == ["pay"]
+
+
+@pytest.mark.parametrize("as_tool", [False, True], ids=["over", "tool"])
+def test_a_decided_call_that_the_sdk_passes_over_is_a_visible_stop(
+    as_tool: bool, declare: Declare
+) -> None:
+    switched_off: list[bool] = []
+
+    def target(tools: list[Any]) -> Any:
+        for one in tools:
+            one.is_enabled = lambda context, agent: not switched_off
+        return _two(tools, as_tool=as_tool)
+
+    turn = started(declare(target), "please")
+    switched_off.append(True)
+
+    turns.decide_and_resume(turn)
+
+    assert turn.status == "needs_attention"
+    assert "`pay` was decided, and the SDK passed over it" in turn.last_error
+    assert the_world.names() == ["note", "pay"]
 
 
 # Tools that are none of ours

@@ -113,9 +113,11 @@ class OpenAIAgent(FrameworkAgent):
                 told = messages.get((asked.origin, asked.id, asked.ordinal))
                 if told is not None and told["status"] in REFUSED:
                     state.reject(item, rejection_message=told["content"])
-                else:
-                    # Its body finds what came of it on record, or runs it if it is free.
-                    state.approve(item)
+                    continue
+                # Its body finds what came of it on record, or runs it if it is free.
+                state.approve(item)
+                if told is not None:
+                    run.let_through(item)
             return await self._until_it_ends(run, state)
 
     async def _until_it_ends(
@@ -126,6 +128,7 @@ class OpenAIAgent(FrameworkAgent):
             result = await self._run(run, given)
             if turn.stopped is not None:
                 raise turn.stopped
+            run.require_all_entered()
             if not result.interruptions:
                 return Completed(_plain(result.final_output))
             state = result.to_state()
@@ -198,7 +201,11 @@ class OpenAIAgent(FrameworkAgent):
             tracing_disabled=True,
             # One after the other, so that every run of a turn meets the same order. The
             # gate has one place to stand in anyway.
-            tool_execution=ToolExecutionConfig(max_function_tool_concurrency=1),
+            tool_execution=ToolExecutionConfig(
+                max_function_tool_concurrency=1,
+                # What a guardrail refuses must not run because a person allowed it.
+                pre_approval_tool_input_guardrails=True,
+            ),
             tool_not_found_behavior="return_error_to_model",
             tool_error_formatter=self._unknown_tool,
         )

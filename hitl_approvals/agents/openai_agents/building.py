@@ -7,10 +7,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from agents import Agent, FunctionTool, Handoff, Model, function_tool
+from agents import (
+    Agent,
+    FunctionTool,
+    Handoff,
+    Model,
+    ToolGuardrailFunctionOutput,
+    ToolInputGuardrail,
+    ToolInputGuardrailData,
+    function_tool,
+)
 
 from hitl_approvals.agents.openai_agents import UNGATED
-from hitl_approvals.agents.openai_agents.performing import own_performance
+from hitl_approvals.agents.openai_agents.performing import own_performance, performance
 from hitl_approvals.agents.openai_agents.recorded import Recorded
 from hitl_approvals.exceptions import RunDiverged
 from hitl_approvals.registry import AgentDefinition, Tool
@@ -32,6 +41,22 @@ class Body:
     ) -> bool:
         """Tell the SDK whether to wait for a person."""
         return await own_performance(self.name).offer(call_id, self.name)
+
+
+class Heeded(ToolInputGuardrail[Any]):
+    """A guardrail of the site, whose refusal the turn is told of."""
+
+    async def run(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
+        """Return what the guardrail says of a call.
+
+        Raises:
+            RunDiverged: It refuses what was approved before and has run.
+        """
+        said = await super().run(data)
+        run = performance()
+        if run is not None and said.behavior["type"] == "reject_content":
+            run.refused_by_guardrail(data.context.tool_call_id)
+        return said
 
 
 def gated(tool: Tool[Any, Any]) -> FunctionTool:
@@ -71,6 +96,7 @@ def built(definition: AgentDefinition) -> Agent[Any]:
         )
     for agent in reachable(made):
         _refuse_ungated(agent, definition)
+        _heed_guardrails(agent)
         if isinstance(agent.model, Model) and not isinstance(agent.model, Recorded):
             agent.model = Recorded(agent.model)
     return made
@@ -122,6 +148,17 @@ def _target(handoff: Any, agent: Agent[Any]) -> Agent[Any]:
             "handoff(other_agent)."
         )
     return found
+
+
+def _heed_guardrails(agent: Agent[Any]) -> None:
+    for one in agent.tools:
+        if is_gated(one) and one.tool_input_guardrails:
+            one.tool_input_guardrails = [
+                each
+                if isinstance(each, Heeded)
+                else Heeded(each.guardrail_function, each.get_name())
+                for each in one.tool_input_guardrails
+            ]
 
 
 def _refuse_ungated(agent: Agent[Any], definition: AgentDefinition) -> None:

@@ -21,7 +21,9 @@ from hitl_approvals.agents.openai_agents.replies import (
     conversation,
     dumped,
     loaded,
+    outputs_in,
 )
+from hitl_approvals.agents.snapshots import REMEDY
 from hitl_approvals.exceptions import NotInTurn, RunDiverged
 from hitl_approvals.gate.framework import Asked
 
@@ -38,6 +40,9 @@ class Performance:
         self._asked: dict[str, Asked] = {}
         self._used: set[str] = set()
         self._messages: dict[str, list[dict[str, Any]]] = {}
+        self._let_through: dict[str, str] = {}
+        """Names of the calls, by id, that were let through and have run, and whose tools
+        must be entered before the model is told anything about them."""
 
     def remember(self, items: Any) -> None:
         """Take the ids of calls that a conversation brings along as used."""
@@ -77,6 +82,7 @@ class Performance:
             reply = self.turn.reply(plainly, result_type=None)
             return reply, self.turn.replies
 
+        self._refuse_made_up(given)
         reply, number = await in_worker(next_one)
         origin = f"reply-{number}"
         self._messages[origin] = conversation(given, reply)
@@ -113,6 +119,49 @@ class Performance:
         """Return the call that the SDK waits for, if it came from a recorded reply."""
         return self._asked.get(str(item.call_id))
 
+    def let_through(self, item: ToolApprovalItem) -> None:
+        """Note that the SDK is to enter the tool of a decided call."""
+        self._let_through[str(item.call_id)] = str(item.name)
+
+    def refused_by_guardrail(self, call_id: str) -> None:
+        """Let a call rest that a guardrail of the site refused: nobody has to decide it.
+
+        Raises:
+            RunDiverged: It was decided before, and the model would be told that it is not.
+        """
+        asked = self._asked.get(call_id)
+        if call_id in self._let_through:
+            self._stop_for(
+                self._let_through[call_id],
+                "was approved and has run, and a guardrail refuses it now: the model would "
+                "be told that it did not run.",
+            )
+        for key in [key for key, one in self.turn.waiting.items() if one == asked]:
+            del self.turn.waiting[key], self.turn.wanted[key]
+
+    def require_all_entered(self) -> None:
+        """Refuse to go on while the SDK has passed over a decided call.
+
+        Raises:
+            RunDiverged: The model was told something else than what happened.
+        """
+        for name in self._let_through.values():
+            self._stop_for(
+                name,
+                "was decided, and the SDK passed over it: the agent has no such tool now, "
+                "or something between the model and its tools skipped it.",
+            )
+
+    def _refuse_made_up(self, given: Any) -> None:
+        """Refuse to tell the model of a decided call what its tool did not say."""
+        if self._let_through and isinstance(given, list):
+            answered = {str(one.get("call_id")) for one in outputs_in(given)}
+            if not answered.isdisjoint(self._let_through):
+                self.require_all_entered()
+
+    def _stop_for(self, name: str, what: str) -> None:
+        self.turn.stop(RunDiverged(f"`{name}` {what} {REMEDY}"))
+
     async def offer(self, call_id: str, name: str) -> bool:
         """Tell whether a person has to decide a call before it may run."""
         asked = self._find(call_id, name)
@@ -122,6 +171,7 @@ class Performance:
     async def perform(self, call_id: str, name: str) -> str:
         """Run a call that is free or decided, and return what the model is told."""
         asked = self._find(call_id, name)
+        self._let_through.pop(call_id, None)
         messages = self._messages.get(asked.origin)
         (message,) = await in_worker(self.turn.perform, asked, messages=messages)
         return str(message["content"])

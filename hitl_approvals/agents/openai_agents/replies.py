@@ -53,13 +53,18 @@ def _dumped(item: Any) -> dict[str, Any]:
 
 def calls_in(items: Any) -> list[dict[str, Any]]:
     """Return the function calls among items of a conversation."""
+    return _of_type(items, "function_call")
+
+
+def outputs_in(items: Any) -> list[dict[str, Any]]:
+    """Return what functions returned, among items of a conversation."""
+    return _of_type(items, "function_call_output")
+
+
+def _of_type(items: Any, kind: str) -> list[dict[str, Any]]:
     if not isinstance(items, list):
         return []
-    return [
-        item
-        for item in items
-        if isinstance(item, dict) and item.get("type") == "function_call"
-    ]
+    return [one for one in items if isinstance(one, dict) and one.get("type") == kind]
 
 
 def conversation(given: Any, reply: Mapping[str, Any]) -> list[dict[str, Any]]:
