@@ -81,6 +81,8 @@ def test_demo_explains_itself_and_leaves_nothing_behind(
                 told += line
                 if "kept for the next time" in line:
                     break
+            # Else it has ended by itself, and what it said is why.
+            assert "kept for the next time" in told, told
             page = HTTPConnection(HOST, port, timeout=SECONDS)
             page.request("GET", "/")
             status = page.getresponse().status
