@@ -52,7 +52,11 @@ class Lender:
             self._lent[alias] += 1
             if self._idle[alias]:
                 return self._idle[alias].pop()[1]
-        made = connections.create_connection(alias)
+        try:
+            made = connections.create_connection(alias)
+        except BaseException:
+            self._count_back(alias)
+            raise
         made.inc_thread_sharing()
         return made
 
@@ -66,12 +70,19 @@ class Lender:
             # A pool of the site's own does this better.
             and getattr(connection, "pool", None) is None
         )
-        if not keep:
-            connection.close()
+        try:
+            if not keep:
+                connection.close()
+        finally:
+            self._count_back(connection.alias, keep=connection if keep else None)
+
+    def _count_back(
+        self, alias: str, *, keep: BaseDatabaseWrapper | None = None
+    ) -> None:
         with self._lock:
-            self._lent[connection.alias] -= 1
-            if keep:
-                self._idle[connection.alias].append((time.monotonic(), connection))
+            self._lent[alias] -= 1
+            if keep is not None:
+                self._idle[alias].append((time.monotonic(), keep))
                 if self._closer is None:
                     self._closer = threading.Thread(
                         target=self._close_what_idles,

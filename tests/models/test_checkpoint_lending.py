@@ -157,6 +157,19 @@ def test_a_connection_on_which_something_failed_is_not_lent_again(lender):
     assert on_a_thread(lambda: saved(1)) is not seen[0]
 
 
+def test_a_connection_that_cannot_be_made_does_not_count_as_lent(lender):
+    def fail():
+        with connection_of("no database"):
+            pass
+
+    for _ in range(lending.LIMIT):
+        with pytest.raises(KeyError, match="no database"):
+            on_a_thread(fail)
+
+    # One more than the limit would wait for ever for one of them to be given back.
+    assert lender._lent["no database"] == 0
+
+
 def test_what_idles_is_closed_by_itself(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(lending, "IDLE_SECONDS", 0.01)
