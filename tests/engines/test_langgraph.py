@@ -9,6 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from hitl_approvals import services
+from hitl_approvals.checkpoints.models import Checkpoint
 from hitl_approvals.exceptions import (
     HitlConfigurationError,
     LeaseLost,
@@ -263,6 +264,37 @@ def test_a_worker_that_lost_its_turn_does_not_move_the_conversation_on(
     assert (turn.status, world.model_calls) == ("running", [])
     latest = saver.get_tuple({"configurable": {"thread_id": "refunds:kim"}})
     assert latest.checkpoint["channel_values"].get("log", []) == []
+
+
+def test_a_worker_that_lost_its_turn_does_not_move_a_graph_within_a_node_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lost: list[bool] = []
+
+    def check(run: Run) -> None:
+        if lost:
+            raise LeaseLost
+
+    def first(state: Any) -> Any:
+        lost.append(True)
+        return {"log": ["first"]}
+
+    def second(state: Any) -> Any:
+        world.model_calls.append("second")
+        return {"log": ["second"]}
+
+    inner = graphs.nodes(first, second).compile()
+
+    def outer(state: Any) -> Any:
+        return {"log": inner.invoke({"log": []})["log"]}
+
+    monkeypatch.setattr(Run, "check_lease", check)
+    declare(lambda tools: graphs.nodes(outer))
+    turn = begin("refunds", {"log": []})
+
+    assert (turn.status, world.model_calls) == ("running", [])
+    # What came in, and the way to the first node: both were saved before.
+    assert Checkpoint.objects.exclude(checkpoint_ns="").count() == 2
 
 
 @pytest.mark.parametrize("read", [1, 2], ids=["its place", "what it begins with"])

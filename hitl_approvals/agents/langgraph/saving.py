@@ -28,8 +28,8 @@ class Saving:
         self.head: str | None = None
         """Id of the newest checkpoint of the graph itself."""
         self._turn = turn
-        self._put = self.saver.aput
-        self.saver.aput = self._checked
+        self._put, self._aput = self.saver.put, self.saver.aput
+        self.saver.put, self.saver.aput = self._checked, self._achecked
 
     def keeping(self) -> AbstractContextManager[None]:
         """Let the graph begin with what is read in here, and not read it again.
@@ -44,9 +44,14 @@ class Saving:
         if self._one_run is not None:
             self._one_run.forget()
 
-    async def _checked(self, config: Any, *args: Any) -> Any:
+    def _checked(self, config: Any, *args: Any) -> Any:
+        # A graph that a node invokes by itself saves so, on threads of its own.
         self._turn.require_alive()
-        saved = await self._put(config, *args)
+        return self._put(config, *args)
+
+    async def _achecked(self, config: Any, *args: Any) -> Any:
+        self._turn.require_alive()
+        saved = await self._aput(config, *args)
         if not saved["configurable"].get("checkpoint_ns"):
             self.head = saved["configurable"]["checkpoint_id"]
         return saved
