@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any
 from hitl_approvals.exceptions import MissingExtra
 
 if TYPE_CHECKING:
-    from hitl_approvals.checkpoints.errors import CheckpointTooNew, TypeNotAllowed
+    from hitl_approvals.checkpoints.errors import (
+        CheckpointTooNew,
+        TypeChanged,
+        TypeNotAllowed,
+    )
     from hitl_approvals.checkpoints.lending import close_idle_connections
     from hitl_approvals.checkpoints.saver import DjangoCheckpointSaver
     from hitl_approvals.checkpoints.strict import StrictSerializer
@@ -21,6 +25,7 @@ _HOME = {
     "CheckpointTooNew": "errors",
     "DjangoCheckpointSaver": "saver",
     "StrictSerializer": "strict",
+    "TypeChanged": "errors",
     "TypeNotAllowed": "errors",
     "close_idle_connections": "lending",
 }
@@ -29,6 +34,7 @@ __all__ = [
     "CheckpointTooNew",
     "DjangoCheckpointSaver",
     "StrictSerializer",
+    "TypeChanged",
     "TypeNotAllowed",
     "close_idle_connections",
 ]

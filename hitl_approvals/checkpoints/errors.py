@@ -11,3 +11,7 @@ class CheckpointTooNew(RunDiverged):
 
 class TypeNotAllowed(RunDiverged):
     """The state holds a value of a type that checkpoints may not hold."""
+
+
+class TypeChanged(RunDiverged):
+    """The state holds a value whose class is gone, or takes other values now."""

@@ -7,18 +7,40 @@ one, or, told to be strict, hands back its bare data in place of the object.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
 from typing import Any
 
 import ormsgpack
-from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_TYPES
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_METHODS, SAFE_MSGPACK_TYPES
+from langgraph.checkpoint.serde.jsonplus import (
+    EXT_CONSTRUCTOR_KW_ARGS,
+    EXT_CONSTRUCTOR_POS_ARGS,
+    EXT_CONSTRUCTOR_SINGLE_ARG,
+    EXT_DELTA_SNAPSHOT,
+    EXT_METHOD_SINGLE_ARG,
+    EXT_NUMPY_ARRAY,
+    EXT_PYDANTIC_V1,
+    EXT_PYDANTIC_V2,
+    JsonPlusSerializer,
+)
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
-from hitl_approvals.checkpoints.errors import TypeNotAllowed
+from hitl_approvals.checkpoints.errors import TypeChanged, TypeNotAllowed
 
-_OBJECTS = range(6)
+_OBJECTS = frozenset(
+    {
+        EXT_CONSTRUCTOR_SINGLE_ARG,
+        EXT_CONSTRUCTOR_POS_ARGS,
+        EXT_CONSTRUCTOR_KW_ARGS,
+        EXT_METHOD_SINGLE_ARG,
+        EXT_PYDANTIC_V1,
+        EXT_PYDANTIC_V2,
+    }
+)
 """Extension codes whose data begins with a module and a name."""
-_NESTED = 7
-"""A snapshot of a `DeltaChannel`; another value is inside."""
+_AS_THEY_ARE = frozenset({"null", "bytes", "bytearray"})
+"""What is stored beside msgpack."""
+_SEND = ("langgraph.types", "Send")
 
 
 class StrictSerializer(JsonPlusSerializer):
@@ -37,34 +59,122 @@ class StrictSerializer(JsonPlusSerializer):
         """Return a value's type and bytes.
 
         Raises:
-            TypeNotAllowed: A type in it is not allowed; nothing is stored.
+            TypeNotAllowed: A type in it is not allowed, or could not be found again;
+                nothing is stored.
         """
         kind, data = super().dumps_typed(obj)
         if kind == "msgpack":
-            self._check(data, "stored in")
+            for module, name in _types_in(data):
+                self._require(module, name, "stored in")
+                if not _is_safe(module, name) and _found(module, name) is None:
+                    raise TypeNotAllowed(
+                        f"`{module}.{name}` may not be stored in a checkpoint: nothing "
+                        "in its module has this name, so it could not be found again. "
+                        "Define the class at the top of the module."
+                    )
         return kind, data
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         """Return the value again.
 
         Raises:
-            TypeNotAllowed: A type in it is not allowed (any more); none was imported.
+            TypeNotAllowed: A type in it is not allowed (any more); it was not imported.
+            TypeChanged: A class is gone, or does not take what is stored of it.
         """
-        if data[0] == "msgpack":
-            self._check(data[1], "read from")
+        kind, held = data
+        if kind == "msgpack":
+            return self._revived(held)
+        if kind not in _AS_THEY_ARE:
+            raise TypeNotAllowed(
+                f"A value that is stored as {kind!r} may not be read from a checkpoint: "
+                "nothing but msgpack is stored here."
+            )
         return super().loads_typed(data)
 
-    def _check(self, data: bytes, verb: str) -> None:
-        for module, name in _types_in(data):
-            if (module, name) in SAFE_MSGPACK_TYPES:
-                continue
-            if (module, name) in (self._allowed_msgpack_modules or ()):
-                continue
-            raise TypeNotAllowed(
-                f"`{module}.{name}` may not be {verb} a checkpoint. Let the state hold "
-                "plain data, or name the class: "
-                f"DjangoCheckpointSaver(allow=[{name.rpartition('.')[2]}])."
-            )
+    def _revived(self, data: bytes) -> Any:
+        refusals: list[Exception] = []
+
+        def revive(code: int, inner: bytes) -> Any:
+            try:
+                return self._object(code, inner, revive)
+            except Exception as error:
+                refusals.append(error)
+                raise
+
+        try:
+            return _unpacked(data, revive)
+        except ValueError:
+            # All that msgpack says of an error in here is that there was one.
+            if refusals:
+                raise refusals[0] from refusals[0].__cause__
+            raise
+
+    def _object(self, code: int, inner: bytes, revive: Any) -> Any:
+        if code == EXT_NUMPY_ARRAY:
+            return self._unpack_ext_hook(code, inner)
+        held = _unpacked(inner, revive)
+        if code == EXT_DELTA_SNAPSHOT:
+            return _DeltaSnapshot(held)
+        if code not in _OBJECTS:
+            raise TypeNotAllowed(f"No LangGraph that is known here stores code {code}.")
+        module, name, *_ = held
+        self._require(module, name, "read from")
+        try:
+            return _made(code, *held)
+        except Exception as error:
+            raise TypeChanged(
+                f"A checkpoint holds a `{module}.{name}`, and it cannot be made again "
+                f"({type(error).__name__}). Give the class back its name and its fields."
+            ) from error
+
+    def _require(self, module: str, name: str, verb: str) -> None:
+        if _is_safe(module, name):
+            return
+        if (module, name) in (self._allowed_msgpack_modules or ()):
+            return
+        raise TypeNotAllowed(
+            f"`{module}.{name}` may not be {verb} a checkpoint. Let the state hold "
+            "plain data, or name the class: "
+            f"DjangoCheckpointSaver(allow=[{name.rpartition('.')[2]}])."
+        )
+
+
+def _is_safe(module: str, name: str) -> bool:
+    return (module, name) in SAFE_MSGPACK_TYPES
+
+
+def _found(module: str, name: str) -> Any:
+    return getattr(import_module(module), name, None)
+
+
+def _made(code: int, module: str, name: str, held: Any, method: str = "") -> Any:
+    """Make an object as LangGraph does, but hand back nothing in its place."""
+    made = getattr(import_module(module), name)
+    if code == EXT_CONSTRUCTOR_SINGLE_ARG:
+        return made(held)
+    if code == EXT_CONSTRUCTOR_POS_ARGS:
+        if (module, name) == _SEND:
+            return made(*held[:2], **dict(zip(["timeout"], held[2:], strict=False)))
+        return made(*held)
+    if code == EXT_CONSTRUCTOR_KW_ARGS:
+        return made(**held)
+    if code == EXT_METHOD_SINGLE_ARG:
+        if (module, name, method) not in SAFE_MSGPACK_METHODS:
+            raise LookupError(f"`{method}` is not called here")
+        return getattr(made, method)(held)
+    return _model(code, made, held)
+
+
+def _model(code: int, made: Any, held: dict[str, Any]) -> Any:
+    try:
+        return made(**held)
+    except Exception:
+        # It may not take its own values: for an alias, or a validator of its own.
+        fields = made.model_fields if code == EXT_PYDANTIC_V2 else made.__fields__
+        if not fields.keys() <= held.keys():
+            raise
+        construct = made.model_construct if code == EXT_PYDANTIC_V2 else made.construct
+        return construct(**held)
 
 
 def _types_in(data: bytes) -> set[tuple[str, str]]:
@@ -72,7 +182,7 @@ def _types_in(data: bytes) -> set[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
 
     def look(code: int, inner: bytes) -> None:
-        if code in _OBJECTS or code == _NESTED:
+        if code in _OBJECTS or code == EXT_DELTA_SNAPSHOT:
             value = _unpacked(inner, look)
             if code in _OBJECTS:
                 found.add((str(value[0]), str(value[1])))
@@ -81,5 +191,5 @@ def _types_in(data: bytes) -> set[tuple[str, str]]:
     return found
 
 
-def _unpacked(data: bytes, look: Any) -> Any:
-    return ormsgpack.unpackb(data, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)
+def _unpacked(data: bytes, hook: Any) -> Any:
+    return ormsgpack.unpackb(data, ext_hook=hook, option=ormsgpack.OPT_NON_STR_KEYS)

@@ -40,6 +40,8 @@ _ELSEWHERE = frozenset({"channel_values", "channel_versions", "id"})
 """Keys of a checkpoint that have a place of their own in the row."""
 _BRANCH = "branch:to:"
 """How LangGraph names the channels that start a node."""
+_JOIN = "join:"
+"""How it names those that start a node when several others are over: `join:a+b:node`."""
 
 
 @dataclass(slots=True)
@@ -174,6 +176,10 @@ def as_writes(
     keys = place_of(config).keys
     checkpoint_id = checked_id(config["configurable"]["checkpoint_id"], "checkpoint id")
     task_id = checked_id(task_id, "task id")
+    replace = all(channel in WRITES_IDX_MAP for channel, _value in writes)
+    if replace:
+        # The last one counts; a statement may not replace the same row twice.
+        writes = list(dict(writes).items())
     made = [
         NewWrite(
             *keys,
@@ -186,7 +192,7 @@ def as_writes(
         )
         for position, (channel, value) in enumerate(writes)
     ]
-    return made, all(channel in WRITES_IDX_MAP for channel, _value in writes)
+    return made, replace
 
 
 def place_of(config: RunnableConfig) -> Place:
@@ -224,8 +230,22 @@ def _goes_on(values: dict[str, Any]) -> bool:
     return (
         START in values
         or bool(values.get(TASKS))
-        or any(channel.startswith(_BRANCH) for channel in values)
+        or any(
+            channel.startswith(_BRANCH)
+            or (channel.startswith(_JOIN) and _is_complete(channel, value))
+            for channel, value in values.items()
+        )
     )
+
+
+def _is_complete(join: str, value: Any) -> bool:
+    """Tell whether all the nodes that a channel waits for are over."""
+    over = value[0] if isinstance(value, (list, tuple)) and value else value
+    if not isinstance(over, (set, frozenset)):
+        return False
+    awaited = join.removeprefix(_JOIN).rpartition(":")[0]
+    # A name may hold a plus itself.
+    return set(awaited.split("+")) <= set("+".join(map(str, over)).split("+"))
 
 
 def _id_or_none(value: object) -> str | None:

@@ -74,6 +74,18 @@ def build_delta(saver: Any) -> Any:
     return graph.compile(checkpointer=saver)
 
 
+def build_meeting(saver: Any, *, defer: bool) -> Any:
+    """Compile a graph that stops before the node where its two branches meet."""
+    graph = StateGraph(State)
+    for name in ("left + right", "other"):
+        graph.add_node(name, lambda state, name=name: {"log": [name]})
+        graph.add_edge(START, name)
+    graph.add_node("both", lambda state: {"log": ["both"]}, defer=defer)
+    graph.add_edge(["left + right", "other"], "both")
+    graph.add_edge("both", END)
+    return graph.compile(checkpointer=saver, interrupt_before=["both"])
+
+
 def config(thread: str) -> Any:
     return {"configurable": {"thread_id": thread}}
 

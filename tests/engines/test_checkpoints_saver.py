@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
+from ipaddress import IPv4Address
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.apps import apps
 from django.db import connection, router
 from django.test.utils import CaptureQueriesContext
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, create_model
 
 from hitl_approvals.checkpoints import (
     CheckpointTooNew,
+    TypeChanged,
     TypeNotAllowed,
     close_idle_connections,
 )
@@ -41,6 +48,18 @@ class Order:
 
 class Colour(Enum):
     RED = "red"
+
+
+class Aliased(BaseModel):
+    order: str = Field(alias="orderNumber")
+
+
+CHANGED: dict[str, Any] = {
+    "Refund": create_model("Refund", amount=(int, ...), order=(str, ...)),
+    "Order": dataclasses.make_dataclass("Order", ["identity"]),
+    "Colour": Enum("Colour", {"BLUE": "blue"}),
+}
+"""What later releases made of these classes."""
 
 
 @pytest.fixture(autouse=True)
@@ -103,9 +122,64 @@ def test_a_type_that_is_named_is_stored_and_comes_back(value: Any) -> None:
     assert got(saver().with_allowlist([named])) == {"deep": [value]}
 
 
+@pytest.mark.parametrize("value", [Refund(amount=1), Order("A1"), Colour.RED])
+def test_a_class_that_is_gone_or_has_changed_stops_the_run(
+    value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from langgraph.types import Send
+
+    module, name = sys.modules[__name__], type(value).__name__
+    made = saver(allow=[(__name__, name)])
+    for nested in (value, [{"in": value}], Send("node", value)):
+        put(made, nested)
+        assert got(made) == nested
+        with monkeypatch.context() as patched:
+            patched.delattr(module, name)
+            with pytest.raises(TypeChanged, match=rf"`.*\.{name}`.*AttributeError"):
+                got(made)
+        with monkeypatch.context() as patched:
+            patched.setattr(module, name, CHANGED[name])
+            with pytest.raises(
+                TypeChanged, match=rf"`.*\.{name}`.*Give the class back"
+            ):
+                got(made)
+    assert issubclass(TypeChanged, RunDiverged)
+
+
+def test_a_class_that_could_not_be_found_again_is_not_stored() -> None:
+    class Local(BaseModel):
+        amount: int = 1
+
+    with pytest.raises(TypeNotAllowed, match="Define the class at the top"):
+        put(saver(allow=[Local]), Local())
+    assert Checkpoint.objects.count() == 0
+
+
+def test_a_model_that_does_not_take_its_own_values_comes_back() -> None:
+    made = saver(allow=[Aliased])
+    put(made, Aliased(orderNumber="A1"))
+
+    assert got(made) == Aliased(orderNumber="A1")
+
+
+def test_nothing_but_msgpack_is_read() -> None:
+    import ormsgpack
+
+    from hitl_approvals.checkpoints import StrictSerializer
+
+    prompt = ["langchain_core", "prompts", "prompt", "PromptTemplate"]
+    made = {"lc": 1, "type": "constructor", "id": prompt, "kwargs": {"template": "x"}}
+    for kind in ("json", "pickle"):
+        with pytest.raises(TypeNotAllowed, match=f"stored as '{kind}'"):
+            StrictSerializer().loads_typed((kind, json.dumps(made).encode()))
+    unknown = ormsgpack.packb(ormsgpack.Ext(99, b"\xc0"))
+    with pytest.raises(TypeNotAllowed, match="code 99"):
+        StrictSerializer().loads_typed(("msgpack", unknown))
+
+
 def test_langgraphs_and_pythons_own_types_need_no_name() -> None:
     from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-    from langgraph.types import Interrupt, Send
+    from langgraph.types import Command, Interrupt, Send
 
     value = [
         HumanMessage("hello", id="1"),
@@ -114,6 +188,10 @@ def test_langgraphs_and_pythons_own_types_need_no_name() -> None:
         Send("node", {"a": 1}),
         Interrupt(value={"pay": 1}, id="i"),
         [Decimal("1.50"), UUID(int=1), {1, 2}, b"\x00\xff", "\x00 ü", 2**60, None],
+        [date(2026, 1, 2), time(1, 2), timedelta(3, 4, 5), ZoneInfo("Europe/Berlin")],
+        [datetime(2026, 1, 2, 3, tzinfo=UTC), timezone(timedelta(hours=1))],
+        [re.compile("a", re.IGNORECASE), Path("a/b"), IPv4Address("127.0.0.1")],
+        Command(goto=Send("node", {"a": 1}, timeout=5), update={"a": Decimal(1)}),
     ]
     made = saver()
     put(made, value)
@@ -168,6 +246,17 @@ def test_an_id_that_does_not_fit_is_refused() -> None:
         made.put_writes(config(checkpoint_id="1"), [("a", 1)], "x" * 65)
     with pytest.raises(ValueError, match="a checkpoint id has at most 64"):
         put(made, 1, id="x" * 65)
+
+
+def test_of_two_answers_of_one_task_the_last_is_kept() -> None:
+    from langgraph.checkpoint.serde.types import INTERRUPT, RESUME
+
+    made = saver()
+    of = put(made, 1)
+    made.put_writes(of, [(RESUME, 1), (INTERRUPT, "asks"), (RESUME, 2)], "task")
+
+    written = made.get_tuple(of).pending_writes
+    assert sorted(written) == [("task", INTERRUPT, "asks"), ("task", RESUME, 2)]
 
 
 def test_it_uses_the_database_of_the_models_or_the_one_that_is_named(

@@ -107,6 +107,32 @@ def test_the_thread_is_over_or_waits_as_the_graph_does(durability: str) -> None:
     assert not PendingWrite.objects.filter(checkpoint_id=last.checkpoint_id).exists()
 
 
+@pytest.mark.parametrize("durability", DURABILITIES)
+@pytest.mark.parametrize("defer", [False, True], ids=["at once", "deferred"])
+def test_a_thread_that_stops_where_branches_meet_is_not_over(
+    defer: bool, durability: str
+) -> None:
+    from datetime import timedelta
+
+    from django.utils import timezone
+
+    from hitl_approvals.checkpoints import retention
+    from tests.engines import checkpoints_support as graphs
+
+    def left_open() -> int:
+        future = timezone.now() + timedelta(days=1)
+        return retention.remove_old(future, dry_run=True).open
+
+    graph = graphs.build_meeting(saver(), defer=defer)
+    graph.invoke({"log": []}, graphs.config("t"), durability=durability)
+    assert graph.get_state(graphs.config("t")).next == ("both",)
+    assert left_open() == 1
+
+    graph.invoke(None, graphs.config("t"), durability=durability)
+    assert graph.get_state(graphs.config("t")).next == ()
+    assert left_open() == 0
+
+
 @pytest.mark.parametrize(
     ("durability", "stored"), [("sync", (5, 12, 6)), ("exit", (2, 1, 3))]
 )
