@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -459,6 +461,110 @@ def test_what_makes_no_agent_is_a_visible_stop(declare: Declare) -> None:
 
     assert turn.status == "needs_attention"
     assert "returned str" in turn.last_error
+
+
+def _adding(what: str) -> Callable[[list[Any]], Any]:
+    """Return a factory whose agent is given more by a hook, while it runs."""
+
+    def target(tools: list[Any]) -> Any:
+        from agents import Agent, AgentHooks
+
+        from tests.engines.openai_agents_support import Playing, play_input
+
+        class Adding(AgentHooks):
+            async def on_start(self, context: Any, agent: Any) -> None:
+                if what == "a tool":
+                    agent.tools.append(_foreign())
+                    return
+                other = Agent(name="other", model=Playing(play_input))
+                if what == "a handoff":
+                    other.tools.append(_foreign())
+                    agent.handoffs.append(other)
+                else:
+                    agent.tools.append(other.as_tool("helper", "Help."))
+
+        made = _with(tools)
+        made.hooks = Adding()
+        return made
+
+    return target
+
+
+@pytest.mark.parametrize(
+    ("what", "name"),
+    [
+        ("a tool", "`look`"),
+        ("a handoff", "`transfer_to_other`"),
+        ("an agent", "`helper`"),
+    ],
+)
+def test_what_an_agent_is_given_while_it_runs_is_a_visible_stop(
+    what: str, name: str, declare: Declare
+) -> None:
+    turn = begin(declare(_adding(what)), [LOOK], [NOTE])
+
+    assert turn.status == "needs_attention"
+    assert f"{name} came to an agent while it ran" in turn.last_error
+    assert (the_world.effects, the_world.model_calls) == ([], [])
+
+
+# MCP servers
+
+
+def _files(tools: list[Any], **environment: str) -> Any:
+    from agents.mcp import MCPServerStdio
+
+    made = _with(tools)
+    script = str(Path(__file__).with_name("mcp_files.py"))
+    run: Any = {"command": sys.executable, "args": [script], "env": environment}
+    made.mcp_servers = [_ungated(MCPServerStdio(run, name="files"))]
+    return made
+
+
+LOOK_AT = agents.call("look", "l1", name="a.txt")
+
+
+def test_an_mcp_server_that_a_site_lets_pass_serves_every_run(declare: Declare) -> None:
+    turn = begin(declare(_files), [LOOK_AT, pay()], [LOOK_AT])
+
+    assert (turn.status, turn.last_error) == ("suspended", "")
+    turns.decide_and_resume(turn)
+
+    looks = [text for text in map(str, told(turn)) if "read by" in text]
+    assert len(looks) == 2
+    # Each run has a server of its own: its connection belongs to the run's event loop.
+    assert looks[0] != looks[1]
+    assert the_world.names() == ["pay"]
+
+
+def test_turns_that_run_at_once_share_no_mcp_server(declare: Declare) -> None:
+    name = declare(_files)
+
+    done = together(*(lambda: begin(name, [LOOK_AT]),) * 2)
+
+    assert [one.status for one in done] == ["completed"] * 2
+    assert len({str(told(one)) for one in done}) == 2
+
+
+def test_an_mcp_tool_with_a_gated_ones_name_is_not_entered(declare: Declare) -> None:
+    turn = begin(declare(lambda tools: _files(tools, FILES_PAYS="1")), [pay()])
+
+    assert [row.tool_name for row in turns.waiting(turn)] == ["pay"]
+    turns.decide_and_resume(turn)
+
+    assert told(turn) == ['{"effect": 1}']
+
+
+def test_an_mcp_tool_in_a_gated_ones_place_is_a_visible_stop(declare: Declare) -> None:
+    def target(tools: list[Any]) -> Any:
+        others = [one for one in tools if one.name != "pay"]
+        return _files(others, FILES_PAYS="1")
+
+    turn = begin(declare(target), [pay()])
+
+    assert turn.status == "needs_attention"
+    assert "another tool called `pay`" in turn.last_error
+    assert (the_world.effects, the_world.model_calls) == ([], [])
 
 
 # Several agents

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from agents import (
@@ -36,9 +37,15 @@ from hitl_approvals.agents.framework import (
     Paused,
 )
 from hitl_approvals.agents.openai_agents import CAPABILITIES
-from hitl_approvals.agents.openai_agents.building import built, is_gated, reachable
+from hitl_approvals.agents.openai_agents.building import (
+    built,
+    is_gated,
+    reachable,
+    require_found,
+)
 from hitl_approvals.agents.openai_agents.performing import Performance, performing
 from hitl_approvals.agents.openai_agents.recorded import RecordingProvider
+from hitl_approvals.agents.openai_agents.servers import connected
 from hitl_approvals.agents.snapshots import REMEDY, Maker, Snapshot, unpack
 from hitl_approvals.exceptions import PayloadRejected, RunDiverged, TurnFailed
 from hitl_approvals.models import PendingInterrupt
@@ -63,8 +70,9 @@ class OpenAIAgent(FrameworkAgent):
     def __init__(self, definition: AgentDefinition) -> None:
         super().__init__(definition)
         self.agent: Agent[Any] = built(definition)
+        self.reached = list(reachable(self.agent))
         self.agents: dict[str, list[Agent[Any]]] = {}
-        for one in reachable(self.agent):
+        for one in self.reached:
             self.agents.setdefault(one.name, []).append(one)
 
     def resume(
@@ -90,10 +98,11 @@ class OpenAIAgent(FrameworkAgent):
                 "The input of this agent is a text or a list of items, not "
                 f"{type(given).__name__}."
             )
-        run = Performance(turn)
+        run = self._performance(turn)
         run.remember(given)
         with performing(run):
-            return await self._until_it_ends(run, given)
+            async with connected(self.reached):
+                return await self._until_it_ends(run, given)
 
     async def go_on(
         self,
@@ -102,23 +111,36 @@ class OpenAIAgent(FrameworkAgent):
         messages: Mapping[tuple[str, str, int], dict[str, Any]],
     ) -> Completed | Paused:
         """Go on from a pause: give the SDK the decisions, and the gate's own texts."""
-        run = Performance(turn)
+        run = self._performance(turn)
         run.recall(snapshot.data["calls"])
         with performing(run):
-            state = await self._read(snapshot.data["state"])
-            for item in state.get_interruptions():
-                asked = run.asked_by(item)
-                if asked is None:
-                    raise _not_ours(item)
-                told = messages.get((asked.origin, asked.id, asked.ordinal))
-                if told is not None and told["status"] in REFUSED:
-                    state.reject(item, rejection_message=told["content"])
-                    continue
-                # Its body finds what came of it on record, or runs it if it is free.
-                state.approve(item)
-                if told is not None:
-                    run.let_through(item)
-            return await self._until_it_ends(run, state)
+            async with connected(self.reached):
+                state = await self._read(snapshot.data["state"])
+                self._decide(run, state, messages)
+                return await self._until_it_ends(run, state)
+
+    def _performance(self, turn: FrameworkTurn) -> Performance:
+        return Performance(turn, partial(require_found, self.reached, self.definition))
+
+    def _decide(
+        self,
+        run: Performance,
+        state: RunState[Any, Any],
+        messages: Mapping[tuple[str, str, int], dict[str, Any]],
+    ) -> None:
+        """Tell the SDK of each call whether its tool is to be entered."""
+        for item in state.get_interruptions():
+            asked = run.asked_by(item)
+            if asked is None:
+                raise _not_ours(item)
+            told = messages.get((asked.origin, asked.id, asked.ordinal))
+            if told is not None and told["status"] in REFUSED:
+                state.reject(item, rejection_message=told["content"])
+                continue
+            # Its body finds what came of it on record, or runs it if it is free.
+            state.approve(item)
+            if told is not None:
+                run.let_through(item)
 
     async def _until_it_ends(
         self, run: Performance, given: str | list[Any] | RunState[Any, Any]
@@ -288,10 +310,14 @@ _made: dict[str, OpenAIAgent] = {}
 def of(definition: AgentDefinition) -> OpenAIAgent:
     """Return the agent of a definition, built once in this process.
 
+    One with MCP servers is built for each run: their connections belong to one event loop.
+
     Raises:
         RunDiverged: It cannot be run as it is built.
     """
     known = _made.get(definition.name)
     if known is None or known.definition is not definition:
-        known = _made[definition.name] = OpenAIAgent(definition)
+        known = OpenAIAgent(definition)
+        if not any(one.mcp_servers for one in known.reached):
+            _made[definition.name] = known
     return known

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -100,6 +100,50 @@ def built(definition: AgentDefinition) -> Agent[Any]:
         if isinstance(agent.model, Model) and not isinstance(agent.model, Recorded):
             agent.model = Recorded(agent.model)
     return made
+
+
+def require_found(
+    agents: Sequence[Agent[Any]],
+    definition: AgentDefinition,
+    tools: Iterable[Any],
+    handoffs: Iterable[Handoff[Any, Any]],
+) -> None:
+    """Refuse what an agent has been given since it was built, as nobody looked at it.
+
+    Args:
+        agents: All that could be reached when it was built.
+        definition: Theirs.
+        tools: What a model is about to be told of.
+        handoffs: As well.
+
+    Raises:
+        RunDiverged: There is something new, and no gate would stand before it.
+    """
+    known = {id(agent) for agent in agents}
+    for handoff in handoffs:
+        if id(_target(handoff, agents[0])) not in known:
+            raise _newcomer(handoff.tool_name)
+    has_servers = any(agent.mcp_servers for agent in agents)
+    for one in tools:
+        inner = agent_inside(one)
+        if is_gated(one) or (inner is not None and id(inner) in known):
+            continue
+        if one.name in definition.tools:
+            raise RunDiverged(
+                f"An agent was given another tool called `{one.name}`; that is a gated "
+                "one's name. Rename it."
+            )
+        origin = getattr(one, "_tool_origin", None)
+        is_served = has_servers and getattr(origin, "mcp_server_name", None)
+        if not is_served and not getattr(one, UNGATED, False):
+            raise _newcomer(one.name)
+
+
+def _newcomer(name: str) -> RunDiverged:
+    return RunDiverged(
+        f"`{name}` came to an agent while it ran, and no gate stands before it. Give the "
+        "agent what it needs in the function that makes it."
+    )
 
 
 def reachable(first: Agent[Any]) -> Iterator[Agent[Any]]:

@@ -7,7 +7,7 @@ they belong to here, by a context variable.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict
@@ -30,11 +30,16 @@ from hitl_approvals.gate.framework import Asked
 _current: ContextVar[Performance | None] = ContextVar("hitl_performance", default=None)
 
 
+Look = Callable[[Iterable[Any], Iterable[Any]], None]
+"""Looks at the tools and the handoffs that a model is about to be told of."""
+
+
 class Performance:
     """What the calls of one run are known by."""
 
-    def __init__(self, turn: FrameworkTurn) -> None:
+    def __init__(self, turn: FrameworkTurn, look: Look) -> None:
         self.turn = turn
+        self._look = look
         self.asking = False
         """A model is being asked, and has not replied."""
         self._asked: dict[str, Asked] = {}
@@ -118,6 +123,17 @@ class Performance:
     def asked_by(self, item: ToolApprovalItem) -> Asked | None:
         """Return the call that the SDK waits for, if it came from a recorded reply."""
         return self._asked.get(str(item.call_id))
+
+    def look_at(self, tools: Iterable[Any], handoffs: Iterable[Any]) -> None:
+        """Refuse tools and handoffs that nobody has looked at.
+
+        Raises:
+            RunDiverged: There is one; the text names it.
+        """
+        try:
+            self._look(tools, handoffs)
+        except RunDiverged as new:
+            self.turn.stop(new)
 
     def let_through(self, item: ToolApprovalItem) -> None:
         """Note that the SDK is to enter the tool of a decided call."""

@@ -22,17 +22,34 @@ class Recorded(Model):
         self,
         system_instructions: str | None,
         input: Any,  # noqa: A002  the SDK's word
+        model_settings: Any,
+        tools: list[Any],
+        output_schema: Any,
+        handoffs: list[Any],
         *args: Any,
         **kwargs: Any,
     ) -> ModelResponse:
-        """Return the next reply: from the record, else from the model."""
+        """Return the next reply: from the record, else from the model.
+
+        Raises:
+            RunDiverged: A tool or a handoff is new, and no gate would stand before it.
+        """
         get = partial(
-            self.model.get_response, system_instructions, input, *args, **kwargs
+            self.model.get_response,
+            system_instructions,
+            input,
+            model_settings,
+            tools,
+            output_schema,
+            handoffs,
+            *args,
+            **kwargs,
         )
         ask = partial(lastingly, get)
         run = performance()
         if run is None:
             return await ask()
+        run.look_at(tools, handoffs)
         return await run.reply(ask, input)
 
     def stream_response(self, *args: Any, **kwargs: Any) -> Any:
