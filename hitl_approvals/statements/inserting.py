@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
 from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Model
+from django.db.models import Field, Model
 from django.db.models.sql import InsertQuery
 
 from hitl_approvals.statements import shapes
@@ -71,14 +72,14 @@ def _insert_and_read(using: str, rows: Sequence[Model]) -> None:
 
 def _insert(connection: BaseDatabaseWrapper, rows: Sequence[Model]) -> None:
     model = type(rows[0])
-    columns = model._meta.local_concrete_fields
+    columns, usual = model._meta.local_concrete_fields, _usual(model)
     values: list[Any] = []
     new = [[field.pre_save(row, True) for field in columns] for row in rows]
-    # All columns, in their order: only what is no plain value makes a shape.
+    # All columns, in their order: only what does not vary makes a shape.
     shape: Hashable = (
         "insert",
         model,
-        tuple(shapes.read_values(one, values) for one in new),
+        tuple(shapes.read_new(one, usual, values) for one in new),
     )
     made = kept(connection, shape, lambda: _compiled(connection, model, new))
     with connection.cursor() as cursor:
@@ -101,14 +102,19 @@ def _compiled(
     new: Sequence[Sequence[Any]],
 ) -> _Insertion:
     slots = Slots()
-    columns = model._meta.local_concrete_fields
+    columns, usual = model._meta.local_concrete_fields, _usual(model)
     query: Any = InsertQuery(model)
     query.insert_values(
-        columns,
         [
-            SimpleNamespace(
-                **shapes.changes_with_slots(model, _by_name(columns, one), slots)
-            )
+            field
+            for field, default, *given in zip(columns, usual, *new, strict=True)
+            # The database leaves a column at NULL that nobody names.
+            if default is not None
+            or not field.null
+            or any(value is not None for value in given)
+        ],
+        [
+            SimpleNamespace(**shapes.new_with_slots(columns, one, usual, slots))
             for one in new
         ],
         raw=True,
@@ -129,5 +135,17 @@ def _compiled(
     )
 
 
-def _by_name(columns: Sequence[Any], values: Sequence[Any]) -> dict[str, Any]:
-    return {field.attname: value for field, value in zip(columns, values, strict=True)}
+@cache
+def _usual(model: type[Model]) -> Sequence[Any]:
+    """Return what each column of a new row holds unless somebody says otherwise."""
+    return [_default(field) for field in model._meta.local_concrete_fields]
+
+
+def _default(field: Field[Any, Any]) -> Any:
+    """Return a field's default if it is the same for every row, else nobody's."""
+    made_anew = field.has_default() and callable(field.default)
+    if not (made_anew or field.has_db_default()):
+        default = field.get_default()
+        if default is None or isinstance(default, (str, int)):
+            return default
+    return object()

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
 
 from django.db.models import Exists, Field, Model, Q, QuerySet
+from django.db.models.expressions import DatabaseDefault
 
 from hitl_approvals.statements.slots import Slots
 
@@ -70,13 +71,21 @@ def read_changes(changes: Mapping[str, Any], values: list[Any]) -> tuple[Hashabl
     )
 
 
-def read_values(given: Sequence[Any], values: list[Any]) -> tuple[Hashable, ...]:
-    """Return the shape of values in a known order, and add what varies to `values`."""
-    return tuple(
-        (place, form)
-        for place, value in enumerate(given)
-        if (form := _form(value, values, fixed=False)) is not _SLOT
-    )
+def read_new(
+    given: Sequence[Any], usual: Sequence[Any], values: list[Any]
+) -> tuple[Hashable, ...]:
+    """Return the shape of a new row's columns, and add what varies to `values`.
+
+    Most columns hold what they usually hold. That is told by the very object: 0 and
+    False are equal, and so are a text and a word of an enum.
+    """
+    shape: list[Hashable] = []
+    for place, value in enumerate(given):
+        if value is usual[place]:
+            shape.append(place)
+        elif (form := _form(value, values, fixed=False)) is not _SLOT:
+            shape.append((place, form))
+    return tuple(shape)
 
 
 def _is_fixed(value: Any) -> bool:
@@ -86,6 +95,9 @@ def _is_fixed(value: Any) -> bool:
 
 def _form(value: Any, values: list[Any], *, fixed: bool) -> Hashable:
     if type(value) not in _PLAIN and hasattr(value, "resolve_expression"):
+        if isinstance(value, DatabaseDefault):
+            # A new one for each row, and always what its column says.
+            return DatabaseDefault
         if hasattr(value, "varying"):
             values.append(value.varying)
             return (type(value),)
@@ -137,6 +149,21 @@ def changes_with_slots(
     return {
         name: _in_place(value, slots.to_save, _field(model, name))
         for name, value in changes.items()
+    }
+
+
+def new_with_slots(
+    columns: Sequence[Field[Any, Any]],
+    given: Sequence[Any],
+    usual: Sequence[Any],
+    slots: Slots,
+) -> dict[str, Any]:
+    """Return a new row's columns by name, with slots in the places of what varies."""
+    return {
+        field.attname: value
+        if value is default
+        else _in_place(value, slots.to_save, field)
+        for field, value, default in zip(columns, given, usual, strict=True)
     }
 
 

@@ -276,11 +276,58 @@ def test_rows_are_inserted_with_what_the_database_works_out(turns, number):
 
 
 def test_the_second_insert_of_a_kind_compiles_nothing(turns):
-    rows.insert([turn(agent="x")])
+    rows.insert([turn(agent="x", start_key="j", input={}, attempts=1)])
     before = shapes()
     rows.insert([turn(agent="y", start_key="k", input=[1], attempts=3)])
 
     assert shapes() == before
+
+
+def test_columns_that_hold_their_default_are_written_without_their_values(turns):
+    """Each of these takes the place of a default, and is not one or looks like one."""
+    kept.of(connections["default"]).clear()
+    columns: list[dict[str, Any]] = [
+        {},
+        {"attempts": 3, "error": "x", "blocked": True, "start_key": "k"},
+        {"attempts": 0, "error": "", "blocked": False, "start_key": None},
+        {"input": False},
+        {"input": 0},
+        {"input": ""},
+        {"input": []},
+        {"attempts": False, "agent_version": "".join("1")},
+    ]
+    new = [turn(**one) for one in columns]
+
+    for one in new:
+        rows.insert([one])
+
+    for one in new:
+        stored = AgentTurn.objects.get(pk=one.pk)
+        assert vars_of(stored) == vars_of(one)
+        assert type(stored.input) is type(one.input)
+    # As by default, two with the same columns and others, and four with an input.
+    assert shapes() == 4
+
+
+def test_a_column_that_stays_empty_is_not_named(turns):
+    with CaptureQueriesContext(connection) as queries:
+        rows.insert([turn(), turn()])
+        rows.insert([turn(), turn(start_key="k")])
+
+    neither, one_of_two = (query["sql"] for query in queries.captured_queries)
+    assert "start_key" not in neither
+    assert "start_key" in one_of_two
+    assert AgentTurn.objects.filter(start_key="k").count() == 1
+
+
+@pytest.mark.parametrize("column", ["created_at", "thread_id", "attempts"])
+def test_a_column_that_must_not_be_empty_is_refused_as_by_django(turns, column):
+    """One with the database's default, one without any, one with ours."""
+    new = turn()
+    setattr(new, column, None)
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        rows.insert([new])
 
 
 def test_nothing_to_insert_is_no_statement(turns):
