@@ -135,6 +135,108 @@ def test_a_tool_that_a_hook_adds_late_is_not_entered(built: Any) -> None:
     assert ran == []
 
 
+@pytest.mark.parametrize("mark", [False, True])
+def test_a_tool_of_the_provider_is_used_if_the_site_lets_it_be(
+    built: Any, mark: bool
+) -> None:
+    asked: list[Any] = []
+
+    def factory(tools: Any) -> Any:
+        from pydantic_ai import Agent
+        from pydantic_ai.capabilities import NativeTool
+        from pydantic_ai.messages import ModelResponse, TextPart
+        from pydantic_ai.native_tools import MCPServerTool
+
+        from hitl_approvals.agents.pydantic_ai import ungated
+
+        def reply(messages: Any, info: Any) -> Any:
+            asked.append(info.model_request_parameters.native_tools)
+            return ModelResponse(parts=[TextPart("done")])
+
+        model = scripts.model(reply)
+        model.profile = {
+            **model.profile,
+            "supported_native_tools": frozenset({MCPServerTool}),
+        }
+        far = MCPServerTool(id="files", url="https://files.example/mcp")
+        given = NativeTool(ungated(far) if mark else far)
+        return Agent(model, tools=tools, capabilities=[given])
+
+    turn = turns.begin([], agent=built(factory))
+
+    if mark:
+        assert (turn.status, turn.output) == ("completed", "done"), turn.last_error
+        assert [one.kind for one in asked[0]] == ["mcp_server"]
+        return
+    fails(turn, "No gate stands before `mcp_server`", "ungated(...)")
+    assert asked == []
+
+
+def _as_function(told: Callable[[str], str]) -> Any:
+    return [told]
+
+
+def _as_tool(told: Callable[[str], str]) -> Any:
+    from pydantic_ai import ToolOutput
+
+    return ToolOutput(told, name="tell")
+
+
+def _as_text(told: Callable[[str], str]) -> Any:
+    from pydantic_ai import TextOutput
+
+    return TextOutput(told)
+
+
+def _as_prompted(told: Callable[[str], str]) -> Any:
+    from pydantic_ai import PromptedOutput
+
+    return PromptedOutput([told, int])
+
+
+@pytest.mark.parametrize("shape", [_as_function, _as_tool, _as_text, _as_prompted])
+@pytest.mark.parametrize("mark", [False, True])
+def test_a_function_that_takes_the_output_is_called_if_the_site_lets_it_be(
+    built: Any, shape: Callable[..., Any], mark: bool
+) -> None:
+    ran: list[str] = []
+
+    def tell(what: str) -> str:
+        ran.append(what)
+        return f"told {what}"
+
+    def factory(tools: Any) -> Any:
+        from pydantic_ai import Agent
+        from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+
+        from hitl_approvals.agents.pydantic_ai import ungated
+
+        def reply(messages: Any, info: Any) -> Any:
+            if info.output_tools:
+                name = info.output_tools[0].name
+                return ModelResponse(parts=[ToolCallPart(name, {"what": "all"}, "o1")])
+            if shape is _as_prompted:
+                said = {"result": {"kind": "tell", "data": {"what": "all"}}}
+                return ModelResponse(parts=[TextPart(json.dumps(said))])
+            return ModelResponse(parts=[TextPart("all")])
+
+        given = shape(tell)
+        if mark:
+            given = (
+                [ungated(_as_tool(tell))] if shape is _as_function else ungated(given)
+            )
+        return Agent(scripts.model(reply), tools=tools, output_type=given)
+
+    turn = turns.begin([], agent=built(factory))
+
+    if mark:
+        assert (turn.status, turn.output) == ("completed", "told all"), turn.last_error
+        assert ran == ["all"]
+        return
+    fails(turn, "No gate stands before `tell`", "takes the agent's output")
+    assert ran == []
+
+
 def test_a_tool_that_runs_elsewhere_is_a_visible_stop(built: Any) -> None:
     def factory(tools: Any) -> Any:
         from pydantic_ai.tools import ToolDefinition
@@ -198,6 +300,29 @@ def test_a_marked_call_that_does_not_fit_waits_with_the_others(built: Any) -> No
     told = read_output(turn)
     assert told["c1"] == ("success", '{"effect": 1}')
     assert told["c3"][0] == "failed"
+
+
+def test_what_an_ungated_tool_leaves_and_no_row_can_keep_is_a_visible_stop(
+    built: Any,
+) -> None:
+    fetched: list[str] = []
+
+    def fetch() -> Any:
+        from pydantic_ai import ToolReturn
+
+        fetched.append("x")
+        return ToolReturn(return_value="x", metadata={"connection": object()})
+
+    def factory(tools: Any) -> Any:
+        from hitl_approvals.agents.pydantic_ai import ungated
+
+        return scripts.scripted([*tools, ungated(fetch)])
+
+    turn = turns.begin([call("c8", "fetch"), PAY], agent=built(factory))
+
+    # Tried again, it would fetch again, and come to the same end.
+    fails(turn, "cannot be kept as JSON")
+    assert (fetched, turns.rows(turn)) == (["x"], [])
 
 
 def test_tools_that_another_agent_calls_are_refused(built: Any) -> None:

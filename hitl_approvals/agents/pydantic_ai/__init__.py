@@ -60,12 +60,21 @@ def give_back(agent: Any) -> None:
 def ungated(one: Any) -> Any:
     """Let an agent have a function, a `Tool` or a toolset that is none of this package's.
 
+    Or a tool that the model's provider runs (`WebSearchTool()` and so on), or a function
+    that takes its output, in the framework's own wrapping (`ToolOutput(...)` and so on).
     Nobody is asked before it is used, it is on no record, and after a crash it is used
     again. Without this, an agent that has one is not run at all.
     """
     from pydantic_ai import Tool
+    from pydantic_ai.native_tools import AbstractNativeTool
     from pydantic_ai.toolsets import AbstractToolset
 
+    # Needs the framework as well.
+    from hitl_approvals.agents.pydantic_ai.outputs import WRAPPERS
+
+    if isinstance(one, (AbstractNativeTool, *WRAPPERS)):
+        setattr(one, MARK, UNGATED)
+        return one
     if isinstance(one, AbstractToolset):
         return one.with_metadata(**{MARK: UNGATED})
     made: Any = one if isinstance(one, Tool) else Tool(one)

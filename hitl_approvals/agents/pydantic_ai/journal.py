@@ -15,7 +15,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from hitl_approvals.agents.framework import in_worker
 from hitl_approvals.agents.pydantic_ai.conversation import dumped, loaded
-from hitl_approvals.agents.pydantic_ai.tools import require_known
+from hitl_approvals.agents.pydantic_ai.tools import require_known, require_known_far
 from hitl_approvals.agents.pydantic_ai.visit import Visit
 from hitl_approvals.exceptions import HitlConfigurationError
 
@@ -38,7 +38,9 @@ class RecordedModel(WrapperModel):
         Raises:
             PayloadRejected: The reply cannot be recorded.
             LeaseLost: The turn is not this run's any more.
+            RunDiverged: The provider would run a tool that no gate stands before.
         """
+        require_known_far(model_request_parameters.native_tools, self._visit.turn)
 
         async def ask() -> Any:
             reply = await self.wrapped.request(

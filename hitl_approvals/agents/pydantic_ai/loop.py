@@ -25,15 +25,16 @@ from hitl_approvals.agents.framework import (
 from hitl_approvals.agents.pydantic_ai import CAPABILITIES, give_back
 from hitl_approvals.agents.pydantic_ai.conversation import prompt_of
 from hitl_approvals.agents.pydantic_ai.journal import Journal
+from hitl_approvals.agents.pydantic_ai.outputs import foreign_functions, with_pauses
 from hitl_approvals.agents.pydantic_ai.pauses import (
     Pause,
     decided,
     let_in,
     offer_rest,
 )
-from hitl_approvals.agents.pydantic_ai.tools import NoPlainCalls, gated
+from hitl_approvals.agents.pydantic_ai.tools import NoPlainCalls, gated, refuse
 from hitl_approvals.agents.pydantic_ai.visit import Visit, visiting
-from hitl_approvals.agents.snapshots import REMEDY, Maker, Snapshot
+from hitl_approvals.agents.snapshots import REMEDY, Maker, Snapshot, unpack
 from hitl_approvals.exceptions import (
     HitlConfigurationError,
     PayloadRejected,
@@ -63,8 +64,10 @@ class PydanticAgent(FrameworkAgent):
                 f"`pydantic_ai.Agent`; it returned {type(made).__name__}."
             )
         self._agent: Any = made
-        self._output = _with_pauses(made.output_type)
+        self._output = with_pauses(made.output_type)
+        self._takers = list(foreign_functions(made.output_type))
         self._deps = _deps_of(definition, made.deps_type)
+        self._pause: Pause | None = None
 
     def start(self, run: Run, input: Any) -> Completed | Suspended:  # noqa: A002
         """Perform a turn from its beginning."""
@@ -76,10 +79,17 @@ class PydanticAgent(FrameworkAgent):
     def resume(
         self, run: Run, state: Any, decisions: Sequence[PendingInterrupt]
     ) -> Completed | Suspended:
-        """Go on from the last pause."""
+        """Go on from the last pause, if this process can read it: that comes first.
+
+        Raises:
+            RunDiverged: It cannot; nothing ran.
+        """
         try:
+            if state is not None:
+                self._pause = Pause.load(unpack(self.maker, state).data)
             return super().resume(run, state, decisions)
         finally:
+            self._pause = None
             give_back(self)
 
     async def begin(self, turn: FrameworkTurn, given: Any) -> Completed | Paused:
@@ -97,7 +107,8 @@ class PydanticAgent(FrameworkAgent):
         Raises:
             RunDiverged: The framework cannot go on from what is kept.
         """
-        pause = Pause.load(snapshot.data)
+        pause = self._pause
+        assert pause is not None  # noqa: S101  read before anything ran
         answers = await in_worker(decided, turn, pause, snapshot.calls, messages)
         try:
             return await self._resume(turn, pause, answers)
@@ -125,6 +136,8 @@ class PydanticAgent(FrameworkAgent):
         self, visit: Visit, prompt: Any = None, **resumed: Any
     ) -> Completed | Paused:
         turn = visit.turn
+        if self._takers:
+            refuse(self._takers, turn, "It takes the agent's output: take it out")
         token, gate = visiting.set(visit), current_gate.set(NoPlainCalls(turn))
         try:
             # Its connections belong to this event loop, and are closed before it ends.
@@ -177,12 +190,6 @@ class PydanticAgent(FrameworkAgent):
                 "execute_options= are the agent's deps, and do not fit their type: "
                 f"{error}"
             ) from error
-
-
-def _with_pauses(output_type: Any) -> Any:
-    """Return an output type that lets a run pause; None if it does so already."""
-    types = output_type if isinstance(output_type, (list, tuple)) else [output_type]
-    return None if DeferredToolRequests in types else [*types, DeferredToolRequests]
 
 
 def _deps_of(definition: AgentDefinition, deps_type: Any) -> TypeAdapter[Any] | None:

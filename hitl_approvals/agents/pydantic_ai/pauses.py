@@ -16,6 +16,7 @@ from pydantic_ai import (
 )
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.usage import RunUsage
+from pydantic_core import PydanticSerializationError
 
 from hitl_approvals import canonical, results
 from hitl_approvals.agents.framework import FrameworkTurn
@@ -41,13 +42,24 @@ class Pause:
     steps: int
 
     def dump(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        return {
-            "messages": dumped(self.messages),
-            "requests": _REQUESTS.dump_python(self.requests, mode="json"),
-            "usage": _USAGE.dump_python(self.usage, mode="json"),
-            "steps": self.steps,
-        }
+        """Return it as JSON.
+
+        Raises:
+            RunDiverged: A result, or what a hook or a tool put beside one, is none.
+        """
+        try:
+            return {
+                "messages": dumped(self.messages),
+                "requests": _REQUESTS.dump_python(self.requests, mode="json"),
+                "usage": _USAGE.dump_python(self.usage, mode="json"),
+                "steps": self.steps,
+            }
+        except PydanticSerializationError as error:
+            # Another try would run the site's own tools again, and end in the same way.
+            raise RunDiverged(
+                f"This turn's messages cannot be kept as JSON: {error} Let tools and hooks "
+                "return plain data, also as metadata, and restart the turn, or cancel it."
+            ) from error
 
     @classmethod
     def load(cls, data: Any) -> Pause:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
-from typing import Any
+from typing import Any, NoReturn
 
 import pydantic_ai
 from pydantic_ai import ApprovalRequired, RunContext
 from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.native_tools import AbstractNativeTool
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import from_json
 
@@ -24,6 +25,8 @@ NEVER = 10.0 * 365 * 24 * 3600
 and a call that is told to have timed out would still run and be recorded."""
 OF_THE_FRAMEWORK = ("tool-search", "capability-load")
 """Kinds of tools by which a model only finds other tools."""
+FAR_OF_THE_FRAMEWORK = ("tool_search",)
+"""The same among those that a provider runs."""
 
 
 def gated(tool: Tool[Any, Any]) -> pydantic_ai.Tool[Any]:
@@ -75,14 +78,38 @@ def require_known(tools: Iterable[ToolDefinition], turn: FrameworkTurn) -> None:
         and one.tool_kind not in OF_THE_FRAMEWORK
     ]
     if foreign:
-        names = ", ".join(f"`{name}`" for name in foreign)
-        turn.stop(
-            RunDiverged(
-                f"No gate stands before {names}, so the agent is not run. Make it a tool "
-                "with `@tool` and name it in `tools=` of the agent, or say that nobody has "
-                "to be asked: `ungated(...)` of `hitl_approvals.agents.pydantic_ai`."
-            )
+        refuse(foreign, turn, "Make it a tool with `@tool` and name it in `tools=`")
+
+
+def require_known_far(tools: Iterable[AbstractNativeTool], turn: FrameworkTurn) -> None:
+    """Refuse tools that the model's provider runs, unless the site wants so.
+
+    Raises:
+        RunDiverged: There is one; the text names its kind.
+    """
+    foreign = [
+        one.kind
+        for one in tools
+        if getattr(one, MARK, None) != UNGATED and one.kind not in FAR_OF_THE_FRAMEWORK
+    ]
+    if foreign:
+        refuse(foreign, turn, "The model's provider runs it: take it out")
+
+
+def refuse(names: Sequence[str], turn: FrameworkTurn, remedy: str) -> NoReturn:
+    """Stop a turn for what no gate stands before.
+
+    Raises:
+        RunDiverged: Always.
+    """
+    listed = ", ".join(f"`{name}`" for name in names)
+    turn.stop(
+        RunDiverged(
+            f"No gate stands before {listed}, so the agent is not run. {remedy} of the "
+            "agent, or say that nobody has to be asked: `ungated(...)` of "
+            "`hitl_approvals.agents.pydantic_ai`."
         )
+    )
 
 
 class NoPlainCalls:
