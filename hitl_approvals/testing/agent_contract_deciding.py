@@ -13,6 +13,10 @@ from hitl_approvals.testing import agent_contract_world as world
 from hitl_approvals.testing.agent_contract_harness import INPUT, AgentContractHarness
 from hitl_approvals.testing.agent_contract_world import FREE, READING, UNSAFE, call
 
+LARGE = 2**53 + 1
+"""The smallest number above 0 that a float does not hold."""
+WORDS = 'caf\u00e9 "1\\2" \u2028 <b> \U0001f600'
+"""Letters that get lost where text is written or escaped twice."""
 COLOR = {
     "type": "object",
     "properties": {"color": {"enum": ["red", "blue"]}},
@@ -54,6 +58,21 @@ class AgentDeciding(AgentContractHarness):
         assert '"too much"' in text
         assert self.events(row) == ["raised", "edited", "resolved"]
         self.assert_completed(turn, "succeeded")
+
+    def test_what_runs_is_what_was_shown_to_the_last_digit_and_letter(self) -> None:
+        turn = self.start([call("c1", UNSAFE, WORDS, LARGE), call("c2", UNSAFE, "b")])
+        first, second = self.rows(turn)
+        assert first.args == {"amount": LARGE, "item": WORDS}
+
+        self.decide(first)
+        self.decide(second, Edit({"item": "b", "amount": LARGE + 1}))
+        self.go_on(turn)
+
+        assert self.effects(UNSAFE) == [(WORDS, LARGE), ("b", LARGE + 1)]
+        told = dict(self.told())
+        assert told["c1"] == results.readable({"done": WORDS})
+        assert f"amount from 1 to {LARGE + 1}" in told["c2"]
+        self.assert_completed(turn, "succeeded", "succeeded")
 
     def test_a_rejected_call_has_no_effect_and_the_model_reads_why(self) -> None:
         turn = self.start([call("c1", UNSAFE, "a"), call("c2", READING, "b")])

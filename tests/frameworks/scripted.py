@@ -98,10 +98,15 @@ class ScriptedAgent(FrameworkAgent):
             return await in_worker(turn.perform, *asked)
         waits = [await in_worker(turn.offer, one, messages=messages) for one in asked]
         if not any(waits):
-            return await in_worker(turn.perform, *asked, messages=messages)
+            return await self._perform(turn, asked, messages)
         free = [one for one, wait in zip(asked, waits, strict=True) if not wait]
         await in_worker(turn.perform, *free, messages=messages)
         return None
+
+    async def _perform(
+        self, turn: FrameworkTurn, asked: list[Asked], messages: list[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        return await in_worker(turn.perform, *asked, messages=messages)
 
     async def _ask(
         self, turn: FrameworkTurn, reply: Any, messages: list[dict[str, Any]]

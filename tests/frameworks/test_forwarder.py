@@ -11,6 +11,7 @@ import pytest
 from hitl_approvals import run_turn, services
 from hitl_approvals.agents import dbos, restate, temporal
 from hitl_approvals.agents.following import LONGEST_WAIT, Following, workflow_id
+from hitl_approvals.agents.links import EngineAway
 from hitl_approvals.engines import rounds
 from hitl_approvals.models import AgentTurn, DbNow, db_now_plus
 from hitl_approvals.registry import AgentDefinition, registry
@@ -98,6 +99,30 @@ def test_a_wait_begins_anew_after_the_workflow_went_on(engine: MemoryEngine) -> 
     turns.resume(turn)
 
     assert ", 1 time: it is switched off" in turn.last_error
+
+
+def test_an_engine_that_shows_a_workflow_and_takes_no_answer_is_asked_less_often(
+    engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*args: Any) -> None:
+        raise EngineAway("it takes no answers")
+
+    turn = begin([PAY])
+    turns.decide(turns.only(turn))
+    spans = []
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "deliver", away)
+        for _times in range(8):
+            assert turns.resume(turn) == "ready"
+            spans.append(waits(turn).total_seconds())
+    assert spans[0] <= 1
+    assert 0.7 * LONGEST_WAIT < spans[-1] <= LONGEST_WAIT
+    assert ", 8 times: it takes no answers" in turn.last_error
+
+    pursue(turn)
+
+    assert (turn.status, turn.last_error) == ("completed", "")
+    assert world.names() == ["pay"]
 
 
 def test_attempts_that_failed_are_neither_forgotten_nor_used_up_by_waiting(
