@@ -6,9 +6,10 @@ import logging
 import os
 import threading
 import time
+from contextlib import suppress
 from types import TracebackType
 
-from django.db import DatabaseError, connections
+from django.db import Error, connections
 
 from hitl_approvals.conf import hitl_settings
 from hitl_approvals.services import turns
@@ -21,10 +22,10 @@ logger = logging.getLogger("hitl_approvals")
 class Heartbeat:
     """Extends the lease every third of it; a lost one stops the run before its next gate.
 
-    Only a row count of 0 is a lost lease. A database that does not answer is not: the
-    run's own next write will tell. The thread begins when the first beat is due, which
-    most runs do not live to see; it is the run's own, since a beat may have to wait for
-    the run's own transaction.
+    Only a row count of 0 is a lost lease. A database that does not answer is not, nor is
+    any other error: the run's own next write will tell. The thread begins when the first
+    beat is due, which most runs do not live to see; it is the run's own, since a beat may
+    have to wait for the run's own transaction.
     """
 
     def __init__(self, run: Run) -> None:
@@ -47,7 +48,9 @@ class Heartbeat:
         with self._beginning:
             self._stop.set()
         if self._thread is not None:
-            self._thread.join()
+            # One that the database never answers is left behind: at the worst it extends,
+            # once, the lease of a run that died.
+            self._thread.join(_pause())
 
     def begin(self) -> None:
         """Beat at once and from now on, unless the run has ended.
@@ -79,11 +82,13 @@ class Heartbeat:
     def _is_held(self) -> bool:
         try:
             return turns.extend_lease(self._run.turn.pk, self._run.fence)
-        except DatabaseError:
+        except Exception:
+            # Whatever it was: without any beats the lease would end.
             logger.warning(
                 "Heartbeat of turn %s failed.", self._run.turn.pk, exc_info=True
             )
-            connections[alias()].close()
+            with suppress(Error):
+                connections[alias()].close()
             return True
 
 
@@ -107,10 +112,7 @@ class _Starter:
         with self._changed:
             self._due[beat] = due
             if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(
-                    target=self._begin_what_is_due, name="hitl-heartbeats", daemon=True
-                )
-                self._thread.start()
+                self._start_thread()
             elif self._wakes_at is None or due < self._wakes_at:
                 self._changed.notify()
 
@@ -118,6 +120,18 @@ class _Starter:
         """Let a heartbeat not begin any more."""
         with self._changed:
             self._due.pop(beat, None)
+
+    def _start_thread(self) -> None:
+        thread = threading.Thread(
+            target=self._begin_what_is_due, name="hitl-heartbeats", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError:
+            # The run goes on, under its fence. The next one tries again, for both.
+            logger.warning("A heartbeat cannot begin.", exc_info=True)
+        else:
+            self._thread = thread
 
     def _begin_what_is_due(self) -> None:
         while True:
