@@ -384,9 +384,16 @@ def _approved_as_a_whole(tools: list[Any]) -> Any:
     return _with(tools, _with(tools).as_tool("helper", "Help.", needs_approval=True))
 
 
+def _kept_by_the_vendor(tools: list[Any]) -> Any:
+    made = _with(tools)
+    made.prompt = {"id": "pmpt_1"}
+    return made
+
+
 @pytest.mark.parametrize(
     ("target", "said"),
     [
+        (_kept_by_the_vendor, "`refunds` has a prompt that is kept by the vendor"),
         (_mcp_server, "`files` of agent `refunds` is no @tool"),
         (_made_on_the_fly, "cannot be told beforehand"),
         (_approved_as_a_whole, "`helper` of agent `refunds` has a needs_approval"),
@@ -454,6 +461,12 @@ def test_what_a_site_lets_pass_runs_without_gate(declare: Declare) -> None:
     assert told(turn)[0] == "seen"
     assert the_world.model_calls.count("looked") == 1
     assert the_world.names() == ["pay"]
+
+
+def test_a_prompt_that_a_site_lets_pass_is_handed_on(declare: Declare) -> None:
+    made = declare(lambda tools: _ungated(_kept_by_the_vendor(tools)))
+
+    assert told(begin(made, [NOTE])) == ['{"effect": 1}']
 
 
 def test_what_makes_no_agent_is_a_visible_stop(declare: Declare) -> None:

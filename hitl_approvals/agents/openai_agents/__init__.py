@@ -45,8 +45,11 @@ def make(definition: AgentDefinition) -> FrameworkAgent:
 def ungated(one: T) -> T:
     """Let an agent have a tool or an MCP server that is none of this package's.
 
-    Nobody is asked before it is used, it is on no record, and after a crash it is used
-    again. Without this, an agent that has one is not run at all.
+    Nobody is asked before such a tool is used, it is on no record, and after a crash it is
+    used again. Without this, an agent that has one is not run at all.
+
+    Around an agent it lets pass the prompt that the vendor keeps for it. The agent's tools
+    are looked at all the same.
     """
     setattr(one, UNGATED, True)
     return one

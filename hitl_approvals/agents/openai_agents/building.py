@@ -212,6 +212,12 @@ def _refuse_ungated(agent: Agent[Any], definition: AgentDefinition) -> None:
             f"Agent `{agent.name}` is a {type(agent).__name__}, whose own tools no gate "
             "stands before. Use agents.Agent."
         )
+    if agent.prompt is not None and not getattr(agent, UNGATED, False):
+        raise RunDiverged(
+            f"Agent `{agent.name}` has a prompt that is kept by the vendor, and may bring "
+            "tools that run there, behind no gate. Write it as instructions, or say "
+            "ungated(...) around the agent."
+        )
     for one in [*agent.tools, *agent.mcp_servers]:
         if is_gated(one):
             continue
