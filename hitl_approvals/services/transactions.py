@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
+from enum import IntEnum
 from typing import Any, TypeVar
 
-from django.db import OperationalError, connections, router, transaction
+from django.db import Error, OperationalError, connections, router, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from hitl_approvals.exceptions import UnsafeContext
@@ -53,7 +54,9 @@ def run_alone(work: Callable[[], T]) -> T:
     if _inside(connections[alias()]):
         raise RuntimeError("A statement of its own cannot be part of a transaction.")
 
-    def alone() -> T:
+    def alone(attempt: _Attempt) -> T:
+        # It is its own commit: whoever loses the answer cannot tell what became of it.
+        attempt.came_to = _Stage.COMMIT
         with may_be_refused():
             return work()
 
@@ -66,15 +69,17 @@ def may_be_refused() -> AbstractContextManager[Any]:
     Outside of any, the statement is a transaction of its own.
     """
     using = alias()
-    if connections[using].in_atomic_block:
-        return transaction.atomic(using=using)
-    return nullcontext()
+    if _alone(connections[using]):
+        return nullcontext()
+    return transaction.atomic(using=using)
 
 
 def run_atomic(work: Callable[[], T], *, durable: bool = False) -> T:
     """Run `work` in a transaction; retry conflicts when this is the outermost one.
 
-    `work` may run several times, so it must not change anything but rows.
+    Where the connection is lost before the commit is sent, nothing was changed: that is
+    tried again on a new one. `work` may run several times, so it must not change anything
+    but rows.
 
     Args:
         work: Reads nothing before its first write.
@@ -86,25 +91,81 @@ def run_atomic(work: Callable[[], T], *, durable: bool = False) -> T:
     """
     using = alias()
 
-    def atomically() -> T:
+    def atomically(attempt: _Attempt) -> T:
         with transaction.atomic(using=using, durable=durable):
-            return work()
+            attempt.begin()
+            result = work()
+            attempt.came_to = _Stage.COMMIT
+        return result
 
     return _retried(atomically)
 
 
-def _retried(work: Callable[[], T]) -> T:
-    outermost = not connections[alias()].in_atomic_block
-    attempt = 0
+class _Stage(IntEnum):
+    BEGIN = 0
+    WORK = 1
+    COMMIT = 2
+    """Sent, or about to be."""
+    OVER = 3
+
+
+class _Attempt:
+    """How far one attempt came, which decides whether its error allows another."""
+
+    def __init__(self, connection: BaseDatabaseWrapper, *, is_outermost: bool) -> None:
+        self._connection = connection
+        self._is_outermost = is_outermost
+        self._held = connection.connection
+        """What the driver has; None while nothing is connected."""
+        self.came_to = _Stage.BEGIN
+
+    def begin(self) -> None:
+        """Note that a transaction is open."""
+        self.came_to = _Stage.WORK
+        self._held = self._connection.connection
+        if self._is_outermost:
+            # Before anything else that waits for the commit, and may fail.
+            transaction.on_commit(self._end, using=self._connection.alias)
+
+    def _end(self) -> None:
+        self.came_to = _Stage.OVER
+
+    def lost_a_conflict(self, error: Error) -> bool:
+        """Tell whether a retry may win; what waits for the commit has its own ones."""
+        return (
+            self.came_to < _Stage.OVER
+            and isinstance(error, OperationalError)
+            and is_transient(error)
+        )
+
+    def lost_its_connection(self) -> bool:
+        """Tell whether the database let go of this, surely without a commit."""
+        if self.came_to == _Stage.BEGIN:
+            return self._held is not None
+        # Django replaces a connection on which it cannot even roll back.
+        replaced = self._connection.connection is not self._held
+        return replaced and self.came_to == _Stage.WORK
+
+
+def _retried(work: Callable[[_Attempt], T]) -> T:
+    connection = connections[alias()]
+    outermost = _alone(connection)
+    tries = 0
     while True:
+        attempt = _Attempt(connection, is_outermost=outermost)
         try:
-            return work()
-        except OperationalError as error:
-            if not outermost or attempt == RETRIES or not is_transient(error):
+            return work(attempt)
+        except Error as error:
+            if not outermost or tries == RETRIES:
                 raise
-        attempt += 1
+            if not attempt.lost_a_conflict(error):
+                if not attempt.lost_its_connection():
+                    raise
+                with suppress(Error):
+                    connection.close()
+        tries += 1
         # Two that met once would meet again in lockstep.
-        time.sleep(random.uniform(0, 0.02 * 2**attempt))  # noqa: S311  not a secret
+        time.sleep(random.uniform(0, 0.02 * 2**tries))  # noqa: S311  not a secret
 
 
 def refuse_inside_transaction(what: str) -> None:
@@ -116,12 +177,24 @@ def refuse_inside_transaction(what: str) -> None:
     """
     if _inside(connections[alias()]):
         raise UnsafeContext(
-            f"{what} must not be called inside transaction.atomic(): the agent's "
-            "effects would outlive a rollback. Call it after the commit."
+            f"{what} must not be called inside transaction.atomic(), nor while "
+            "autocommit is off: the agent's effects would outlive a rollback. Call it "
+            "after the commit."
         )
+
+
+def _alone(connection: BaseDatabaseWrapper) -> bool:
+    """Tell whether a statement would be a transaction of its own. Connects to nothing."""
+    if connection.in_atomic_block:
+        return False
+    if connection.connection is None:
+        return bool(connection.settings_dict["AUTOCOMMIT"])
+    return connection.autocommit
 
 
 def _inside(connection: BaseDatabaseWrapper) -> bool:
     blocks = connection.atomic_blocks
-    # `_from_testcase` is Django's own marker, which its durable blocks ask too.
-    return bool(blocks) and not getattr(blocks[-1], "_from_testcase", False)
+    if blocks:
+        # Django's own marker of its `TestCase`, which its durable blocks ask too.
+        return not getattr(blocks[-1], "_from_testcase", False)
+    return not _alone(connection)
