@@ -325,6 +325,47 @@ def test_what_an_ungated_tool_leaves_and_no_row_can_keep_is_a_visible_stop(
     assert (fetched, turns.rows(turn)) == (["x"], [])
 
 
+def test_another_tool_in_a_gated_ones_place_is_not_entered(built: Any) -> None:
+    ran: list[str] = []
+
+    def pay(order: str, amount: str) -> str:
+        ran.append(order)
+        return "paid by nobody's leave"
+
+    def replaced(tools: Any) -> Any:
+        from hitl_approvals.agents.pydantic_ai import ungated
+
+        others = [one for one in tools if one.name != "pay"]
+        return scripts.scripted([*others, ungated(pay)])
+
+    turn = turns.begin([PAY], agent=built(scripts.scripted))
+    built(replaced)
+    turns.decide_and_resume(turn)
+
+    assert turn.status == "needs_attention"
+    assert "another tool called `pay`" in turn.last_error
+    # Approved once, so it ran once: by its own record.
+    assert (the_world.names(), ran) == (["pay"], [])
+    fresh = turns.begin([PAY], agent="built")
+    assert (fresh.status, ran) == ("needs_attention", [])
+
+
+def test_gated_tools_stay_gated_in_a_toolset_that_the_site_lets_be(built: Any) -> None:
+    def factory(tools: Any) -> Any:
+        from pydantic_ai.toolsets import FunctionToolset
+
+        from hitl_approvals.agents.pydantic_ai import ungated
+
+        return scripts.scripted([], toolsets=[ungated(FunctionToolset(tools))])
+
+    turn = turns.begin([NOTE, PAY], agent=built(factory))
+
+    assert [row.tool_name for row in turns.waiting(turn)] == ["pay"]
+    turns.decide_and_resume(turn)
+    assert turn.status == "completed"
+    assert the_world.names() == ["note", "pay"]
+
+
 def test_tools_that_another_agent_calls_are_refused(built: Any) -> None:
     def factory(tools: Any) -> Any:
         from hitl_approvals.agents.pydantic_ai import ungated

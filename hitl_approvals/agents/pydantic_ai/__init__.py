@@ -20,8 +20,9 @@ CAPABILITIES = Capabilities(
     state_format="json",
 )
 
-MARK, GATED, UNGATED = "hitl_approvals", "gated", "ungated"
-"""Key and values in the metadata of a tool's definition: what stands before its body."""
+GATED, UNGATED = "hitl_approvals_gated", "hitl_approvals_ungated"
+"""Keys in the metadata of a tool's definition: a gate stands before its body, or none has
+to. Two, for a toolset adds to what its tools say of themselves."""
 
 _idle: dict[str, list[Any]] = {}
 _lending = Lock()
@@ -73,10 +74,10 @@ def ungated(one: Any) -> Any:
     from hitl_approvals.agents.pydantic_ai.outputs import WRAPPERS
 
     if isinstance(one, (AbstractNativeTool, *WRAPPERS)):
-        setattr(one, MARK, UNGATED)
+        setattr(one, UNGATED, True)
         return one
     if isinstance(one, AbstractToolset):
-        return one.with_metadata(**{MARK: UNGATED})
+        return one.with_metadata(**{UNGATED: True})
     made: Any = one if isinstance(one, Tool) else Tool(one)
-    made.metadata = {**(made.metadata or {}), MARK: UNGATED}
+    made.metadata = {**(made.metadata or {}), UNGATED: True}
     return made

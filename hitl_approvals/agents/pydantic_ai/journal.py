@@ -98,7 +98,7 @@ class Journal(AbstractCapability[Any]):
         Raises:
             RunDiverged: No gate stands before one of them.
         """
-        require_known(tool_defs, self.visit.turn)
+        require_known(tool_defs, self.visit)
         return tool_defs
 
     async def wrap_tool_execute(
@@ -109,7 +109,7 @@ class Journal(AbstractCapability[Any]):
         Raises:
             RunDiverged: No gate stands before it.
         """
-        require_known([tool_def], self.visit.turn)
+        require_known([tool_def], self.visit)
         return await given["handler"](given["args"])
 
     def get_wrapper_model(self, model: Model) -> Model:

@@ -94,7 +94,7 @@ class PydanticAgent(FrameworkAgent):
 
     async def begin(self, turn: FrameworkTurn, given: Any) -> Completed | Paused:
         """Perform a turn from its beginning."""
-        return await self._run(Visit(turn), prompt_of(given))
+        return await self._run(self._visit(turn), prompt_of(given))
 
     async def go_on(
         self,
@@ -126,11 +126,14 @@ class PydanticAgent(FrameworkAgent):
             if isinstance(answers.approvals[call.tool_call_id], ToolApproved)
         }
         return await self._run(
-            Visit(turn, steps_before=pause.steps, decided=let_through),
+            self._visit(turn, steps_before=pause.steps, decided=let_through),
             message_history=pause.messages,
             deferred_tool_results=answers,
             usage=pause.usage,
         )
+
+    def _visit(self, turn: FrameworkTurn, **resumed: Any) -> Visit:
+        return Visit(turn, self.definition.tools, **resumed)
 
     async def _run(
         self, visit: Visit, prompt: Any = None, **resumed: Any
@@ -169,7 +172,7 @@ class PydanticAgent(FrameworkAgent):
             usage=result.usage,
             steps=visit.steps,
         )
-        await in_worker(offer_rest, pause, visit, self.definition.tools)
+        await in_worker(offer_rest, pause, visit)
         if not turn.wanted:
             # Marked by the agent, and not even fit to be asked about: the gate says so.
             return await self._resume(turn, pause, let_in(pause.requests))

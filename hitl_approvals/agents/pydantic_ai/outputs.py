@@ -14,7 +14,7 @@ from pydantic_ai import (
     ToolOutput,
 )
 
-from hitl_approvals.agents.pydantic_ai import MARK
+from hitl_approvals.agents.pydantic_ai import UNGATED
 
 WRAPPERS = (NativeOutput, PromptedOutput, TextOutput, ToolOutput)
 
@@ -32,6 +32,6 @@ def foreign_functions(output_type: Any) -> Iterator[str]:
             yield from foreign_functions(one)
     elif inspect.isfunction(output_type) or inspect.ismethod(output_type):
         yield output_type.__name__
-    elif isinstance(output_type, WRAPPERS) and not hasattr(output_type, MARK):
+    elif isinstance(output_type, WRAPPERS) and not hasattr(output_type, UNGATED):
         for name in ("output", "output_function", "outputs"):
             yield from foreign_functions(getattr(output_type, name, ()))

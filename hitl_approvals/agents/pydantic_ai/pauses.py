@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,7 +82,7 @@ class Pause:
             ) from error
 
 
-def offer_rest(pause: Pause, visit: Visit, names: Container[str]) -> None:
+def offer_rest(pause: Pause, visit: Visit) -> None:
     """Let our gate ask for what the framework waits for, and for nothing else.
 
     A tool of ours that the agent marks as needing an approval is never entered before
@@ -91,7 +91,6 @@ def offer_rest(pause: Pause, visit: Visit, names: Container[str]) -> None:
     Args:
         pause: What the framework waits for.
         visit: The run that it waits in.
-        names: The tools that are ours.
 
     Raises:
         RunDiverged: It waits for something else, or does not wait for one of ours.
@@ -108,7 +107,7 @@ def offer_rest(pause: Pause, visit: Visit, names: Container[str]) -> None:
     for call_id, call in approvals.items():
         if call_id in waiting:
             continue
-        if call.tool_name in names:
+        if call.tool_name in visit.names:
             asked = visit.asked(call, call.tool_name)
             turn.offer(asked, messages=told, anyway=MARKED)
         else:

@@ -15,8 +15,8 @@ from pydantic_core import from_json
 
 from hitl_approvals import results
 from hitl_approvals.agents.framework import FrameworkTurn, in_worker
-from hitl_approvals.agents.pydantic_ai import GATED, MARK, UNGATED
-from hitl_approvals.agents.pydantic_ai.visit import visiting
+from hitl_approvals.agents.pydantic_ai import GATED, UNGATED
+from hitl_approvals.agents.pydantic_ai.visit import Visit, visiting
 from hitl_approvals.exceptions import NotInTurn, RunDiverged
 from hitl_approvals.registry import Tool
 
@@ -60,25 +60,34 @@ def gated(tool: Tool[Any, Any]) -> pydantic_ai.Tool[Any]:
     )
     made.function_schema.validator = _Unchecked()
     made.timeout = NEVER
-    made.metadata = {MARK: GATED}
+    made.metadata = {GATED: True}
     return made
 
 
-def require_known(tools: Iterable[ToolDefinition], turn: FrameworkTurn) -> None:
+def require_known(tools: Iterable[ToolDefinition], visit: Visit) -> None:
     """Refuse an agent with tools that no gate stands before, unless the site wants so.
 
     Raises:
         RunDiverged: It has one; the text names it.
     """
-    foreign = [
-        one.name
-        for one in tools
-        if (one.metadata or {}).get(MARK) not in (GATED, UNGATED)
-        and one.kind != "output"
-        and one.tool_kind not in OF_THE_FRAMEWORK
-    ]
+    foreign = []
+    for one in tools:
+        marks = one.metadata or {}
+        if marks.get(GATED) or one.kind == "output":
+            continue
+        if one.name in visit.names:
+            visit.turn.stop(
+                RunDiverged(
+                    f"The agent has another tool called `{one.name}`; that is a gated "
+                    "one's name. Rename it."
+                )
+            )
+        if not marks.get(UNGATED) and one.tool_kind not in OF_THE_FRAMEWORK:
+            foreign.append(one.name)
     if foreign:
-        refuse(foreign, turn, "Make it a tool with `@tool` and name it in `tools=`")
+        refuse(
+            foreign, visit.turn, "Make it a tool with `@tool` and name it in `tools=`"
+        )
 
 
 def require_known_far(tools: Iterable[AbstractNativeTool], turn: FrameworkTurn) -> None:
@@ -90,7 +99,7 @@ def require_known_far(tools: Iterable[AbstractNativeTool], turn: FrameworkTurn) 
     foreign = [
         one.kind
         for one in tools
-        if getattr(one, MARK, None) != UNGATED and one.kind not in FAR_OF_THE_FRAMEWORK
+        if not hasattr(one, UNGATED) and one.kind not in FAR_OF_THE_FRAMEWORK
     ]
     if foreign:
         refuse(foreign, turn, "The model's provider runs it: take it out")

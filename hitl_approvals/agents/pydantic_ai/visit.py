@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +24,8 @@ class Visit:
     """A run of the framework's agent, from its start or a pause up to the next pause."""
 
     turn: FrameworkTurn
+    names: Container[str]
+    """Of the tools that are ours."""
     steps_before: int = 0
     """Replies that the conversation held when this run began; the framework's own count
     of its steps begins anew in every run."""
