@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+# begin agents
 import os
 
-# begin agents
 from hitl_approvals import agent, tool
 from hitl_approvals.engines import DBOSWorkflow
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+# begin workflow
 import sys
 import threading
 from typing import Any
 
-# begin workflow
 from dbos import DBOS
 
 from hitl_approvals.engines.dbos import Approvals
@@ -47,6 +47,6 @@ def main(database: str) -> None:
     threading.Event().wait()
 
 
-# end workflow
 if __name__ == "__main__":
     main(sys.argv[1])
+# end workflow

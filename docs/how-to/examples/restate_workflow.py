@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+# begin workflow
 import asyncio
 import sys
 from typing import Any
 
-# begin workflow
 import hypercorn.asyncio
 import restate
 from restate import Workflow, WorkflowContext
@@ -49,6 +49,6 @@ async def serve(port: str) -> None:
     await hypercorn.asyncio.serve(restate.app([refund]), config)  # type: ignore[arg-type]
 
 
-# end workflow
 if __name__ == "__main__":
     asyncio.run(serve(sys.argv[1]))
+# end workflow

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+# begin workflow
 import asyncio
 import sys
 from datetime import timedelta
 from typing import Any
 
-# begin workflow
 from temporalio import activity, workflow
 from temporalio.client import Client
 from temporalio.worker import Worker
@@ -59,6 +59,6 @@ async def work(address: str) -> None:
     await worker.run()
 
 
-# end workflow
 if __name__ == "__main__":
     asyncio.run(work(sys.argv[1]))
+# end workflow
