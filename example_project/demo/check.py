@@ -20,14 +20,18 @@ from example_project.demo.fresh_database import fresh_database
 from example_project.demo.people import seed_people
 from example_project.demo.processes import Process
 from example_project.demo.stage import Stage, free_port, wait_until
-from example_project.demo.verdict import Verdict
+from example_project.demo.verdict import STUCK, Verdict
 from example_project.shop.models import Refund
 from example_project.shop.seeds import seed_orders
-from hitl_approvals.models import InterruptEvent
+from hitl_approvals.models import AgentTurn, InterruptEvent
 
 PROMPT = "Order A-1002 arrived broken. Refund 240.00 EUR."
 
 Say = Callable[[str], None]
+
+
+class TurnStuckError(RuntimeError):
+    """The turn will not come to what is waited for."""
 
 
 def run_check(say: Say, *, point: str) -> Verdict:
@@ -101,10 +105,16 @@ class Story:
             ProcessEndedError: A process ended that nobody killed.
             TimeoutError: Something did not happen that has to.
             AnswerError: The site refused something.
+            TurnStuckError: The agent's turn stopped for good; the text says why.
         """
 
         def status() -> str:
-            return str(sam.turn(turn)["status"])
+            now = str(sam.turn(turn)["status"])
+            if now in STUCK:
+                # Sam may not read why.
+                why = AgentTurn.objects.get(pk=turn).last_error
+                raise TurnStuckError(f"The turn is {now}: {why}")
+            return now
 
         with self._stage.start_worker() as worker:
             turn = sam.start_turn(PROMPT, key=f"demo-check-{os.getpid()}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from django.conf import settings
@@ -17,8 +17,11 @@ from example_project.demo.client import Client
 from example_project.demo.people import PEOPLE, seed_people
 from example_project.demo.processes import Process
 from example_project.demo.stage import FIRST_PORT, Stage, free_port, wait_until
+from example_project.demo.verdict import STUCK
+from example_project.shop.frameworks import KINDS
 from example_project.shop.seeds import order_to_complain_about, seed_orders
-from hitl_approvals.models import InterruptEvent, PendingInterrupt
+from hitl_approvals.models import AgentTurn, InterruptEvent, PendingInterrupt
+from hitl_approvals.registry import registry
 
 LOOK_SECONDS = 1
 
@@ -48,9 +51,10 @@ def run_demo(say: Say, *, port: int | None) -> None:
         wait_until(stage.is_up, web)
         shift = stack.enter_context(Shift(stage, say))
         seen = _Events()
-        _leave_something_to_decide(Client(stage.port, tokens["sam"]), web, shift.worker)
+        sam = Client(stage.port, tokens["sam"])
+        waiting = _something_to_decide(sam, web, shift.worker)
         remote = outside.explanation(stage, payments, outside.seed_client())
-        for line in _explanation(stage, broker, tokens, shift.worker, remote):
+        for line in _explanation(stage, broker, tokens, waiting, shift.worker, remote):
             say(line)
         while True:
             time.sleep(LOOK_SECONDS)
@@ -110,26 +114,46 @@ class _Events:
             yield f"{clock}  {subject}{event.get_type_display()}{by}"
 
 
-def _leave_something_to_decide(sam: Client, web: Process, worker: Process) -> None:
-    """See to it that a refund waits in the queue: an old one, or one asked for now."""
+def _something_to_decide(sam: Client, web: Process, worker: Process) -> str:
+    """See to it that a refund waits in the queue: an old one, or one asked for now.
+
+    Returns:
+        What waits there; or what became of the agent that asks for nothing, which may be
+        a real model's choice or want of a key.
+    """
     waiting = PendingInterrupt.objects.filter(
-        status="pending", tool_name="issue_refund"
+        status="pending",
+        tool_name="issue_refund",
+        # What another framework's agent has paused, nobody takes up here.
+        turn__agent_version__in=registry.agents["support"].versions,
     )
-    if waiting.exists():
-        return
-    order = order_to_complain_about()
-    sam.start_turn(
-        f"Order {order} arrived broken. Refund {order.amount} {order.currency} and "
-        "write to the customer.",
-        key=f"demo-{time.time_ns()}",
-    )
-    wait_until(waiting.exists, web, worker)
+    if not waiting.exists():
+        order = order_to_complain_about()
+        turn = AgentTurn.objects.filter(
+            pk=sam.start_turn(
+                f"Order {order} arrived broken. Refund {order.amount} {order.currency} "
+                "and write to the customer.",
+                key=f"demo-{time.time_ns()}",
+            )
+        )
+        over = turn.filter(status__in=["completed", *STUCK])
+        with suppress(TimeoutError):
+            wait_until(lambda: waiting.exists() or over.exists(), web, worker)
+        if not waiting.exists():
+            found = turn.get()
+            why = found.last_error or found.output or f"See {worker.log}."
+            return (
+                f"The agent asks for nothing: its turn is {found.get_status_display()}."
+                f"\n   {why}"
+            )
+    return "The agent waits with a refund and an e-mail. Approve, edit or reject both."
 
 
 def _explanation(
     stage: Stage,
     broker: str,
     tokens: dict[str, str],
+    waiting: str,
     worker: Process,
     remote: Iterable[str],
 ) -> Iterator[str]:
@@ -141,8 +165,11 @@ def _explanation(
     for person in PEOPLE:
         yield f"  {person.name:<7} {person.name:<9} {person.about}"
     yield ""
+    yield f"The support agent is of the kind {settings.SHOP_AGENT_KIND}. SHOP_AGENT names"
+    yield f"another: {', '.join(KINDS)}."
+    yield ""
     yield f"1. As rita: {queue}"
-    yield "   The agent waits with a refund and an e-mail. Approve, edit or reject both."
+    yield f"   {waiting}"
     yield f"2. As sam: {stage.address}/"
     yield "   Read the agent's answer, and complain about another order."
     yield f"3. Kill the worker whenever you like: kill -9 -{worker.pid}"

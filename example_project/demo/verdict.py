@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+STUCK = frozenset({"needs_attention", "failed", "cancelled"})
+"""Statuses of a turn that goes on no more by itself and has no answer."""
+
 
 @dataclass(frozen=True)
 class Verdict:

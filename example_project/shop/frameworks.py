@@ -72,5 +72,5 @@ def _require(kind: str) -> None:
     except PackageNotFoundError:
         raise ImproperlyConfigured(
             f"SHOP_AGENT={kind!r} needs `{distribution}`, which is not installed: "
-            f'pip install "django-hitl-approvals[{extra}]"'
+            f'.venv/bin/pip install --editable ".[{extra}]"'
         ) from None

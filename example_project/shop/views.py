@@ -65,7 +65,10 @@ def ask_support(request: SignedInRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, form)
     start_turn("support", form.cleaned_data["prompt"], requested_by=request.user)
-    messages.success(request, "The agent is at work. A refund will ask a reviewer.")
+    messages.success(
+        request,
+        "The agent is at work. An e-mail, and a refund above the limit, wait for a reviewer.",
+    )
     return redirect("start")
 
 

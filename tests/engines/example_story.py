@@ -24,6 +24,7 @@ PROMPTS = {
 def begin() -> dict[str, Any]:
     """Make the site, let sam complain, and look at the queue as rita."""
     from django.contrib.auth.models import User
+    from django.contrib.messages import get_messages
     from django.core.management import call_command
     from django.test import Client
     from django.urls import reverse
@@ -40,6 +41,11 @@ def begin() -> dict[str, Any]:
         wanted: start_turn("support", prompt, requested_by=sam, run=True)
         for wanted, prompt in PROMPTS.items()
     }
+    shop = Client(HTTP_HOST="localhost")
+    shop.force_login(sam)
+    complaint = {"prompt": "Where is my parcel?"}
+    answer = shop.post(reverse("ask-support"), complaint)
+    told = [str(message) for message in get_messages(answer.wsgi_request)]
     browser = Client(HTTP_HOST="localhost")
     browser.force_login(rita)
     page = browser.get(reverse("admin:hitl_approvals_pendinginterrupt_changelist"))
@@ -50,6 +56,8 @@ def begin() -> dict[str, Any]:
         "status": {wanted: turn.status for wanted, turn in turns.items()},
         "refunds": _refunds(),
         "queue": page.content.decode(),
+        "told": told,
+        "start": shop.get(answer["Location"]).content.decode(),
     }
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from example_project.demo.fresh_database import fresh_database
+from example_project.demo.stage import START_SECONDS, free_port
 from tests.e2e.databases import on_postgresql
 from tests.workspace import ROOT
 
@@ -76,6 +77,11 @@ def test_every_framework_asks_in_the_same_queue_and_refunds_once(
         assert row["reason"].endswith(f"I would give {amount} EUR back.")
         assert row["pk"] in begun["queue"]
     assert begun["refunds"] == [["A-1001", "9.90"]]
+    (told,) = begun["told"]
+    assert told.endswith(
+        "An e-mail, and a refund above the limit, wait for a reviewer."
+    )
+    assert "<td>Where is my parcel?</td><td>ready</td>" in begun["start"]
 
     ended = play("end", file, environment)
 
@@ -132,3 +138,55 @@ def test_a_worker_that_is_killed_twice_refunds_once_all_the_same(
     told = done.stdout.splitlines()[-1]
     assert told.startswith("demo check: effects=1 resolved=1 kills=2"), done.stdout
     assert done.returncode == 0
+
+
+NOBODY = {"SHOP_AGENT": "pydantic_ai", "SHOP_MODEL": "nobody:no-model"}
+"""An agent that cannot be made, as where a provider's package is missing."""
+
+
+def test_a_check_of_an_agent_that_cannot_be_made_ends_at_once_and_says_why(
+    environment: dict[str, str], redis_url: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "manage.py", "demo", "--check"],
+        cwd=ROOT,
+        env={**environment, **NOBODY, "REDIS_URL": redis_url},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
+
+    assert "FAILED: TurnStuckError: The turn is needs_attention: " in done.stdout
+    assert "nobody:no-model" in done.stdout.partition("---")[0]
+    assert "TimeoutError" not in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("demo check: effects=0 resolved=0")
+    assert done.returncode == 1
+
+
+def test_a_demo_of_an_agent_that_cannot_be_made_stays_up_and_says_why(
+    environment: dict[str, str], redis_url: str
+) -> None:
+    told = ""
+    with subprocess.Popen(
+        [sys.executable, "manage.py", "demo", f"--port={free_port()}"],
+        cwd=ROOT,
+        env={**environment, **NOBODY, "REDIS_URL": redis_url},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as demo:
+        assert demo.stdout is not None
+        for line in demo.stdout:
+            told += line
+            if "kept for the next time" in line:
+                break
+        demo.terminate()
+        told += demo.communicate(timeout=START_SECONDS)[0]
+
+    assert "The support agent is of the kind pydantic_ai" in told
+    assert "The agent asks for nothing: its turn is needs attention." in told
+    assert "nobody:no-model" in told
+    assert "The agent waits with a refund" not in told
+    assert demo.returncode == 0

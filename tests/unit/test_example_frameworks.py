@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import PackageNotFoundError
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from example_project.shop import frameworks
 from example_project.shop.frameworks import KINDS, NEEDED, made_of
+from tests.docs.blocks import DOCS
 
 
 def loop(turn: Any, prompt: str) -> str:
@@ -48,7 +50,15 @@ def test_a_framework_that_is_not_installed_is_named_with_its_pip_line(
         made_of(kind)
 
     extra = {"langgraph": "langchain"}.get(kind, kind.replace("_", "-"))
-    assert f'pip install "django-hitl-approvals[{extra}]"' in str(refused.value)
+    # As the page says it: the example is only where the repository is.
+    line = f'.venv/bin/pip install --editable ".[{extra}]"'
+    assert str(refused.value).endswith(line)
+    page = DOCS / "how-to" / "bring-your-own-framework.md"
+    (shown,) = re.findall(
+        r'(\.venv/bin/pip install --editable "\.)\[([\w,-]+)]"', page.read_text()
+    )
+    assert line.startswith(shown[0])
+    assert extra in shown[1].split(",")
 
 
 @pytest.mark.parametrize("kind", NEEDED)
