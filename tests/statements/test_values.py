@@ -76,7 +76,7 @@ SET: dict[str, list[Any]] = {
     "dispatched_at": MOMENTS,
     "blocked": FLAGS,
     "parent_id": KEYS,
-    "requested_by_id": [None, "1", 0, "x", 2**70],
+    "requested_by_id": [None, "1", 7, "x", 2**70],
     "input": JSON,
 }
 # Of numbers those that their columns may hold, and no fractions; no columns of JSON.
