@@ -299,6 +299,20 @@ def test_a_decided_call_that_the_sdk_passes_over_is_a_visible_stop(
     assert the_world.names() == ["note", "pay"]
 
 
+def test_the_sdk_gives_no_call_up_that_is_on_record(declare: Declare) -> None:
+    def hasty(tools: list[Any]) -> Any:
+        for one in tools:
+            one.timeout_seconds = 1e-9
+        return _with(tools)
+
+    turn = begin(declare(hasty), [NOTE, pay()])
+    turns.decide_and_resume(turn)
+
+    # Given up, a call would run and be recorded, and the model be told that it was late.
+    assert told(turn) == ['{"effect": 1}', '{"effect": 2}']
+    assert the_world.names() == ["note", "pay"]
+
+
 # Tools that are none of ours
 
 

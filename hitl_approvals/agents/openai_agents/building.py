@@ -96,7 +96,7 @@ def built(definition: AgentDefinition) -> Agent[Any]:
         )
     for agent in reachable(made):
         _refuse_ungated(agent, definition)
-        _heed_guardrails(agent)
+        _settle(agent)
         if isinstance(agent.model, Model) and not isinstance(agent.model, Recorded):
             agent.model = Recorded(agent.model)
     return made
@@ -194,15 +194,20 @@ def _target(handoff: Any, agent: Agent[Any]) -> Agent[Any]:
     return found
 
 
-def _heed_guardrails(agent: Agent[Any]) -> None:
+def _settle(agent: Agent[Any]) -> None:
+    """Set what the SDK must know of gated tools, whatever the site set."""
     for one in agent.tools:
-        if is_gated(one) and one.tool_input_guardrails:
-            one.tool_input_guardrails = [
-                each
-                if isinstance(each, Heeded)
-                else Heeded(each.guardrail_function, each.get_name())
-                for each in one.tool_input_guardrails
-            ]
+        if not is_gated(one):
+            continue
+        # The gate has a time of its own, and a call that is told to have timed out would
+        # still run and be recorded.
+        one.timeout_seconds = None
+        one.tool_input_guardrails = [
+            each
+            if isinstance(each, Heeded)
+            else Heeded(each.guardrail_function, each.get_name())
+            for each in one.tool_input_guardrails or ()
+        ]
 
 
 def _refuse_ungated(agent: Agent[Any], definition: AgentDefinition) -> None:
