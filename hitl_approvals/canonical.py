@@ -97,17 +97,11 @@ def loads(
         except UnicodeDecodeError as error:
             what = f"is not UTF-8 (byte {error.start})"
             raise _refusal("not_utf8", (), what) from error
-    if max_depth is not None:
+    if max_depth is not None and text.count("[") + text.count("{") > max_depth:
         # Before parsing: the parser recurses, and its limit is the stack.
         _check_depth(text, max_depth)
     try:
-        value: JSONValue = json.loads(
-            text,
-            parse_int=_parse_int,
-            parse_float=_parse_float,
-            parse_constant=_refuse_constant,
-            object_pairs_hook=_object,
-        )
+        value: JSONValue = _DECODER.decode(text)
     except RecursionError as error:
         raise _too_deep((), max_depth) from error
     except json.JSONDecodeError as error:
@@ -298,6 +292,15 @@ def _object(pairs: list[tuple[str, JSONValue]]) -> dict[str, JSONValue]:
                 raise _twice(name, ())
             seen.add(name)
     return value
+
+
+# Made once: `json.loads()` makes one for each text.
+_DECODER = json.JSONDecoder(
+    parse_int=_parse_int,
+    parse_float=_parse_float,
+    parse_constant=_refuse_constant,
+    object_pairs_hook=_object,
+)
 
 
 def _fits_column(value: JSONValue, depth: int) -> bool:
