@@ -30,6 +30,11 @@ from hitl_approvals.services.transactions import run_alone, run_atomic
 from hitl_approvals.statements import Where
 
 NOT_LEASED: dict[str, Any] = {"lease_token": None, "lease_until": None}
+# Made once: to find what was compiled, Django works out anew what a new one consists of.
+_ONE_CLAIM_MORE: dict[str, Any] = {
+    "fence": F("fence") + 1,
+    "attempts": F("attempts") + 1,
+}
 
 
 def _claimable(runnable: Iterable[tuple[str, str]], **only: Any) -> Where[AgentTurn]:
@@ -74,12 +79,11 @@ def claim(turn_id: UUID | str, runnable: Iterable[tuple[str, str]]) -> Run | Non
     def take() -> int:
         return due.update(
             status=TurnStatus.RUNNING,
-            fence=F("fence") + 1,
             lease_token=token,
             lease_until=db_now_plus(hitl_settings.lease),
-            attempts=F("attempts") + 1,
             active_thread=F("thread_key"),
             hints=0,
+            **_ONE_CLAIM_MORE,
         )
 
     try:
