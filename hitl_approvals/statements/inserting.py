@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,7 +40,8 @@ def insert(using: str, rows: Sequence[Model]) -> None:
 
     Args:
         using: The database's alias.
-        rows: New rows, all of one model, whose keys are not the database's to make.
+        rows: New rows, all of one model, whose keys are not the database's to make and
+            whose fields work nothing out on saving, as `auto_now` would.
 
     Raises:
         IntegrityError: A row is there already, or not as the table wants it.
@@ -72,9 +74,10 @@ def _insert_and_read(using: str, rows: Sequence[Model]) -> None:
 
 def _insert(connection: BaseDatabaseWrapper, rows: Sequence[Model]) -> None:
     model = type(rows[0])
-    columns, usual = model._meta.local_concrete_fields, _usual(model)
+    usual = _usual(model)
     values: list[Any] = []
-    new = [[field.pre_save(row, True) for field in columns] for row in rows]
+    given = _given(model)
+    new = [given(row) for row in rows]
     # All columns, in their order: only what does not vary makes a shape.
     shape: Hashable = (
         "insert",
@@ -133,6 +136,14 @@ def _compiled(
         [field.attname for field in returned],
         converters(compiler, found),
     )
+
+
+@cache
+def _given(model: type[Model]) -> Callable[[Model], Sequence[Any]]:
+    """Return what reads all columns of a row at once, in their order."""
+    names = [field.attname for field in model._meta.local_concrete_fields]
+    read: Callable[[Model], Sequence[Any]] = attrgetter(*names)
+    return read
 
 
 @cache

@@ -10,10 +10,19 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection, connections, transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import (
+    DateTimeField,
+    Exists,
+    F,
+    Field,
+    OuterRef,
+    Q,
+    QuerySet,
+)
 from django.test.utils import CaptureQueriesContext
 
 from hitl_approvals import statements
@@ -328,6 +337,15 @@ def test_a_column_that_must_not_be_empty_is_refused_as_by_django(turns, column):
 
     with pytest.raises(IntegrityError), transaction.atomic():
         rows.insert([new])
+
+
+@pytest.mark.parametrize("model", [*apps.get_app_config("hitl_approvals").get_models()])
+def test_no_column_of_ours_is_worked_out_on_saving(model):
+    """What is inserted is what the row's attributes hold."""
+    for field in model._meta.local_concrete_fields:
+        assert type(field).pre_save in (Field.pre_save, DateTimeField.pre_save)
+        assert not getattr(field, "auto_now", False)
+        assert not getattr(field, "auto_now_add", False)
 
 
 def test_nothing_to_insert_is_no_statement(turns):
