@@ -78,8 +78,8 @@ def run_atomic(work: Callable[[], T], *, durable: bool = False) -> T:
     """Run `work` in a transaction; retry conflicts when this is the outermost one.
 
     Where the connection is lost before the commit is sent, nothing was changed: that is
-    tried again on a new one. `work` may run several times, so it must not change anything
-    but rows.
+    tried once more on a new one. `work` may run several times, so it must not change
+    anything but rows.
 
     Args:
         work: Reads nothing before its first write.
@@ -150,7 +150,7 @@ class _Attempt:
 def _retried(work: Callable[[_Attempt], T]) -> T:
     connection = connections[alias()]
     outermost = _alone(connection)
-    tries = 0
+    tries, reconnected = 0, False
     while True:
         attempt = _Attempt(connection, is_outermost=outermost)
         try:
@@ -159,8 +159,9 @@ def _retried(work: Callable[[_Attempt], T]) -> T:
             if not outermost or tries == RETRIES:
                 raise
             if not attempt.lost_a_conflict(error):
-                if not attempt.lost_its_connection():
+                if reconnected or not attempt.lost_its_connection():
                     raise
+                reconnected = True
                 with suppress(Error):
                     connection.close()
         tries += 1

@@ -63,13 +63,13 @@ def names() -> list[str]:
     return sorted(Group.objects.values_list("name", flat=True))
 
 
-def losing(tries: list[Any]) -> Any:
-    """Return work that loses the connection in its first attempt."""
+def losing(tries: list[Any], *, times: int = 1) -> Any:
+    """Return work that loses the connection in its first attempts."""
 
     def work():
         tries.append(True)
         Group.objects.create(name=f"try {len(tries)}")
-        if len(tries) == 1:
+        if len(tries) <= times:
             lose_the_connection()
             raise gone()
         return "done"
@@ -82,6 +82,16 @@ def test_what_was_not_committed_is_done_anew_on_another_connection():
 
     assert run_atomic(losing(tries)) == "done"
     assert names() == ["try 2"]
+
+
+def test_work_that_loses_each_connection_is_not_begun_for_ever():
+    tries = []
+
+    with pytest.raises(OperationalError):
+        run_atomic(losing(tries, times=5))
+
+    assert len(tries) == 2
+    assert names() == []
 
 
 def test_a_connection_that_was_lost_before_is_replaced():
