@@ -1069,5 +1069,35 @@ def test_a_state_that_the_sdk_cannot_read_is_a_visible_stop(declare: Declare) ->
 
     turns.decide_and_resume(turn)
 
+    assert_stopped(turn, "cannot go on from this pause")
+
+
+def test_a_state_that_the_sdk_itself_spoiled_is_a_visible_stop(
+    declare: Declare,
+) -> None:
+    """A filter that drops calls from the history leaves what the SDK does not read back."""
+
+    def target(tools: list[Any]) -> Any:
+        from agents import Agent, handoff
+        from agents.extensions.handoff_filters import remove_all_tools
+        from agents.testing import ScriptedModel, function_call
+
+        mails = function_call("mail", {"to": "kim"}, call_id="m")
+        second = Agent(name="second", model=ScriptedModel([[mails]]), tools=tools)
+        asks = [
+            function_call("note", {"text": "hi"}, call_id="n"),
+            function_call("transfer_to_second", {}, call_id="t"),
+        ]
+        over = handoff(second, input_filter=remove_all_tools)
+        return Agent(
+            name="first", model=ScriptedModel([asks]), tools=tools, handoffs=[over]
+        )
+
+    turn = started(declare(target), "please")
+    assert turns.only(turn).tool_name == "mail"
+
+    turns.decide_and_resume(turn)
+
     assert turn.status == "needs_attention"
     assert "cannot go on from this pause" in turn.last_error
+    assert (turns.only(turn).status, the_world.names()) == ("decided", ["note"])

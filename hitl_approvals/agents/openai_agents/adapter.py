@@ -47,6 +47,7 @@ from hitl_approvals.agents.openai_agents.performing import Performance, performi
 from hitl_approvals.agents.openai_agents.recorded import RecordingProvider
 from hitl_approvals.agents.openai_agents.servers import connected
 from hitl_approvals.agents.snapshots import REMEDY, Maker, Snapshot, unpack
+from hitl_approvals.awaiting import awaited
 from hitl_approvals.exceptions import PayloadRejected, RunDiverged, TurnFailed
 from hitl_approvals.models import PendingInterrupt
 from hitl_approvals.registry import AgentDefinition
@@ -84,7 +85,10 @@ class OpenAIAgent(FrameworkAgent):
             RunDiverged: It cannot; nothing ran.
         """
         if state is not None:
-            self._refuse_unreadable(unpack(self.maker, state))
+            snapshot = unpack(self.maker, state)
+            self._refuse_unreadable(snapshot)
+            # Read twice: an approved call must not run where nothing could come of it.
+            awaited(self._try_to_read, snapshot.data["state"])
         return super().resume(run, state, decisions)
 
     async def begin(self, turn: FrameworkTurn, given: Any) -> Completed | Paused:
@@ -236,6 +240,10 @@ class OpenAIAgent(FrameworkAgent):
         if args.kind != "tool_not_found":
             return None
         return results.unknown_tool(args.tool_name, list(self.definition.tools))
+
+    async def _try_to_read(self, state: dict[str, Any]) -> None:
+        async with connected(self.reached):
+            await self._read(state)
 
     async def _read(self, state: dict[str, Any]) -> RunState[Any, Any]:
         try:
