@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any
-from urllib.parse import urlsplit
 
+from hitl_approvals.agents.dbos_database import EXTRA, REPLY, Database, place_of
 from hitl_approvals.agents.extras import imported
 from hitl_approvals.agents.forwarder import (
     CAPABILITIES,
@@ -15,6 +15,7 @@ from hitl_approvals.agents.forwarder import (
     address_of,
 )
 from hitl_approvals.agents.links import (
+    NOBODY,
     Absent,
     Broken,
     Ended,
@@ -31,8 +32,6 @@ from hitl_approvals.engines import DBOSWorkflow
 from hitl_approvals.engines.rounds import DECIDE, PENDING
 from hitl_approvals.registry import AgentDefinition
 
-EXTRA = "dbos"
-
 
 class DBOSEngine(Engine):
     """A system database of DBOS."""
@@ -45,8 +44,7 @@ class DBOSEngine(Engine):
         self.errors = self.sdk.error
         self.sql = imported("sqlalchemy.exc", extra=EXTRA)
         self.address = address
-        place = urlsplit(address.database)
-        self.where = f"{place.hostname}:{place.port or 5432}{place.path}"
+        self.where = place_of(address.database)
         self.patience = address.patience
 
     def link(self) -> AbstractAsyncContextManager[Link]:
@@ -55,25 +53,45 @@ class DBOSEngine(Engine):
 
     @asynccontextmanager
     async def _link(self) -> AsyncIterator[Link]:
-        with self.reached():
-            client = await asyncio.to_thread(self._client)
+        database = Database(self.address.database)
         try:
-            yield DBOSLink(self, client)
+            client = await self.asked(database, self._client, database)
+            try:
+                yield DBOSLink(self, database, client)
+            finally:
+                await asyncio.to_thread(client.destroy)
         finally:
-            await asyncio.to_thread(client.destroy)
+            await asyncio.to_thread(database.close)
 
-    def _client(self) -> Any:
+    def _client(self, database: Database) -> Any:
         return self.sdk.DBOSClient(
             **{
-                "system_database_url": self.address.database,
+                **database.options,
                 # Waiting for a database is the turn's business, and it is visible there.
                 "retry_connection_errors": False,
                 **self.address.client_options,
             }
         )
 
+    async def asked(
+        self, database: Database, work: Callable[..., Any], /, *args: Any
+    ) -> Any:
+        """Return what a synchronous question to the database comes to.
+
+        Raises:
+            EngineAway: It does not answer, or not in time.
+        """
+        question = asyncio.ensure_future(asyncio.to_thread(work, *args))
+        silent = False
+        while not (await asyncio.wait({question}, timeout=REPLY))[0]:
+            # A thread cannot be stopped, but what it waits for can.
+            silent = True
+            database.hang_up()
+        with self._reached(silent=silent):
+            return question.result()
+
     @contextmanager
-    def reached(self) -> Iterator[None]:
+    def _reached(self, *, silent: bool) -> Iterator[None]:
         """Turn what the database's absence raises into `EngineAway`.
 
         So is a database without DBOS's tables: the application has yet to be launched.
@@ -81,14 +99,18 @@ class DBOSEngine(Engine):
         try:
             yield
         except (OSError, self.sql.SQLAlchemyError) as error:
-            raise EngineAway(text_of(error).partition("\n")[0]) from error
+            why = text_of(error).partition("\n")[0]
+            if silent:
+                why = f"It takes connections, and says nothing for {REPLY} seconds."
+            raise EngineAway(why) from error
 
 
 class DBOSLink(Link):
     """A client. It is synchronous, and would hold up the heartbeat of other coroutines."""
 
-    def __init__(self, engine: DBOSEngine, client: Any) -> None:
+    def __init__(self, engine: DBOSEngine, database: Database, client: Any) -> None:
         self.engine = engine
+        self.database = database
         self.client = client
 
     async def look(self, workflow: str) -> Seen:
@@ -98,14 +120,12 @@ class DBOSLink(Link):
 
     async def start(self, workflow: str, given: Any) -> None:
         """Enqueue the workflow; DBOS keeps the first of its id."""
-        address = self.engine.address
-        options = {
-            **address.options,
-            "workflow_id": workflow,
-            "workflow_name": address.workflow,
-            "queue_name": address.queue,
-        }
-        await self._asked(self.client.enqueue, options, given)
+        await self._enqueue(workflow, self.engine.address.queue, given)
+
+    async def forestall(self, workflow: str) -> bool:
+        """Enqueue a workflow of this id where nobody listens; cancel it after that."""
+        await self._enqueue(workflow, NOBODY)
+        return True
 
     async def deliver(self, workflow: str, answer: Mapping[str, Any]) -> None:
         """Send the answer under its key; DBOS keeps the first of a key."""
@@ -124,9 +144,18 @@ class DBOSLink(Link):
         """Cancel the workflow: it stops at its next step."""
         await self._asked(self.client.cancel_workflow, workflow)
 
+    async def _enqueue(self, workflow: str, queue: str, *given: Any) -> None:
+        address = self.engine.address
+        options = {
+            **address.options,
+            "workflow_id": workflow,
+            "workflow_name": address.workflow,
+            "queue_name": queue,
+        }
+        await self._asked(self.client.enqueue, options, *given)
+
     async def _asked(self, work: Callable[..., Any], *args: Any) -> Any:
-        with self.engine.reached():
-            return await asyncio.to_thread(work, *args)
+        return await self.engine.asked(self.database, work, *args)
 
     def _look(self, workflow: str) -> Seen:
         try:

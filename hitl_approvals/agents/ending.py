@@ -33,12 +33,18 @@ async def _ended(link: Link, turn: AgentTurn, workflow: str) -> str:
     """End one workflow; that the engine says it is over counts, and nothing else."""
     seen = await link.look(workflow)
     if isinstance(seen, Absent):
-        if _was_started(turn, workflow) or age_of(turn) >= LATE_START:
+        if _was_started(turn, workflow):
             return ""
-        return (
-            f"There is no workflow {workflow}. A worker that was about to start it may "
-            "be late, so it is looked for a while longer."
-        )
+        if await link.forestall(workflow):
+            # The one that took its place, or the one that was faster.
+            seen = await link.look(workflow)
+        elif age_of(turn) >= LATE_START:
+            return ""
+        else:
+            return (
+                f"There is no workflow {workflow}. A worker that was about to start it "
+                "may be late, so it is looked for a while longer."
+            )
     if not isinstance(seen, Ended | Broken):
         try:
             await link.cancel(workflow)

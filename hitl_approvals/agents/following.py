@@ -56,6 +56,8 @@ class Following:
         self.workflow = workflow_id(run.turn)
         self.answered = 0
         """The last round whose answer this run has delivered."""
+        self.waited: dict[str, Any] = {}
+        """How long earlier runs had to wait, until this one found the workflow gone on."""
 
     def state(self, number: int, *, started: bool = True) -> dict[str, Any]:
         """Return what is kept of the turn: which workflow, and how far it was seen."""
@@ -98,7 +100,9 @@ class Following:
                 "(its gated calls ask again), or cancel it."
             )
         for before in workflows_of(self.run.turn)[1:]:
-            # It may still wait for calls that nobody decides any more.
+            # It may still wait for calls that nobody decides any more, or a worker that
+            # was about to start it may be late.
+            await link.forestall(before)
             with suppress(CannotCancel):
                 await link.cancel(before)
         self.run.check_lease()
@@ -162,7 +166,8 @@ class Following:
         """Note that the workflow was reached and has gone on."""
         state = self.run.turn.state
         if state is not None and "waiting" in state["data"]:
-            data = {k: v for k, v in state["data"].items() if k != "waiting"}
+            data = dict(state["data"])
+            self.waited = data.pop("waiting")
             self._keep({**state, "data": data})
 
     def _answer(self, number: int, results: dict[str, Any]) -> dict[str, Any]:
@@ -192,7 +197,8 @@ class Following:
         state = self.run.turn.state
         if state is None:
             state = self.state(0, started=what == "at work")
-        waiting = state["data"].get("waiting") or {}
+        # A workflow that can be seen may still not be answered, run after run.
+        waiting = state["data"].get("waiting") or self.waited
         if (waiting.get("what"), waiting.get("answered")) != (what, self.answered):
             since = self.run.clock.now().isoformat(timespec="seconds")
             waiting = {

@@ -10,6 +10,9 @@ from typing import Any, ClassVar
 
 from hitl_approvals.agents.snapshots import Maker
 
+NOBODY = "hitl-nobody"
+"""A queue that nobody listens to: there, a workflow is kept and never performed."""
+
 
 class EngineAway(Exception):
     """The engine, or what performs its workflows, does not answer; the text says why."""
@@ -69,6 +72,17 @@ class Link(ABC):
     @abstractmethod
     async def start(self, workflow: str, given: Any) -> None:
         """Start a workflow under this id; one that was started is left as it is."""
+
+    async def forestall(self, workflow: str) -> bool:
+        """Take an id that no workflow has, so that a late start finds it taken.
+
+        Nothing of the workflow's code runs for that. One that was started is left as it
+        is. Whether or not, `cancel` comes next.
+
+        Returns:
+            Whether the engine can keep an id in this way.
+        """
+        return False
 
     @abstractmethod
     async def deliver(self, workflow: str, answer: Mapping[str, Any]) -> None:

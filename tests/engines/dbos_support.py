@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.engines.forwarding import AGENT, Harness
+from tests.engines.forwarding import AGENT, ServerHarness
 from tests.engines.processes import until
 from tests.engines.proxy import Proxy
 from tests.servers.bound import bound
@@ -79,7 +79,7 @@ class Database:
             connection.execute(statement)
 
 
-class DBOSHarness(Harness):
+class DBOSHarness(ServerHarness):
     """The database, and the application in a process of its own."""
 
     name = "DBOS"
@@ -99,6 +99,12 @@ class DBOSHarness(Harness):
 
     def start_server(self) -> None:
         self.database.proxy.open()
+
+    def freeze_server(self) -> None:
+        self.database.proxy.freeze()
+
+    def thaw_server(self) -> None:
+        self.database.proxy.thaw()
 
     def stop_worker(self) -> None:
         self.process.kill()

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import StringIO
 from typing import Any
 
@@ -32,6 +35,8 @@ from tests.support.world import raises, world
 AGENT = "engine"
 PATIENCE = 180
 """Seconds in which an engine that was cut off has to have found back."""
+HELD_UP = 30
+"""Seconds after which a worker that still waits for an engine that hangs is held up."""
 
 
 class Died(BaseException):
@@ -95,6 +100,18 @@ class Harness(ABC):
         """Wait a little for the end of a workflow, and tell whether it came."""
 
 
+class ServerHarness(Harness):
+    """One that other processes can reach."""
+
+    @abstractmethod
+    def freeze_server(self) -> None:
+        """Let it take connections and say nothing more."""
+
+    @abstractmethod
+    def thaw_server(self) -> None:
+        """Let it go on, if it does not."""
+
+
 def begin(*script: Any, **options: Any) -> AgentTurn:
     """Start a turn whose workflow plays a script, and follow it to its first pause."""
     return turns.begin(*script, agent=AGENT, **options)
@@ -137,6 +154,18 @@ def let_go(turn: AgentTurn) -> None:
         turn.refresh_from_db()
         assert time.monotonic() < end, turn.last_error
     turn.refresh_from_db()
+
+
+@contextmanager
+def thawed_at_last(engine: ServerHarness) -> Iterator[None]:
+    """Thaw the engine at the end, and earlier for a worker that would wait for ever."""
+    rescue = threading.Timer(HELD_UP, engine.thaw_server)
+    rescue.start()
+    try:
+        yield
+    finally:
+        rescue.cancel()
+        engine.thaw_server()
 
 
 def contents(turn: AgentTurn) -> list[list[str]]:
@@ -417,6 +446,40 @@ class EngineContract:
         assert turn.status == "suspended"
         assert len(engine.model_calls) == 1
 
+    def test_an_approval_that_lapses_while_the_engine_is_down_is_asked_for_again(
+        self, engine: Harness
+    ) -> None:
+        turn = begin([PAY])
+        turns.decide(turns.only(turn))
+        engine.stop_server()
+        try:
+            assert turns.resume(turn) == "ready"
+            turns.pass_execute_by(turns.only(turn))
+            services.sweep()
+        finally:
+            engine.start_server()
+
+        turn.refresh_from_db()
+        assert (turn.status, turns.only(turn).status) == ("suspended", "pending")
+        assert world.effects == []
+        turns.decide(turns.only(turn))
+        pursue(turn)
+        assert turn.status == "completed"
+        assert world.names() == ["pay"]
+        assert engine.deliveries(workflow_id(turn)) == 1
+
+    def test_an_approval_that_lapsed_before_its_run_delivers_nothing(
+        self, engine: Harness
+    ) -> None:
+        turn = begin([PAY])
+        turns.decide(turns.only(turn))
+        turns.pass_execute_by(turns.only(turn))
+
+        pursue(turn)
+
+        assert (turn.status, turns.only(turn).status) == ("suspended", "pending")
+        assert (world.effects, engine.deliveries(workflow_id(turn))) == ([], 0)
+
     def test_engine_and_worker_may_die_while_people_think(
         self, engine: Harness
     ) -> None:
@@ -624,6 +687,39 @@ class EngineContract:
 class ServerContract(EngineContract):
     """What holds besides for every engine that other processes can reach."""
 
+    def test_an_engine_that_says_nothing_holds_no_worker_up(
+        self, engine: ServerHarness
+    ) -> None:
+        turn = begin([PAY])
+        turns.decide(turns.only(turn))
+
+        with thawed_at_last(engine):
+            engine.freeze_server()
+            assert turns.resume(turn) == "ready"
+
+        assert (turn.attempts, world.effects) == (0, [])
+        assert f"Waits for {engine.name} at 127.0.0.1" in turn.last_error
+        pursue(turn)
+        assert turn.status == "completed"
+        assert world.names() == ["pay"]
+
+    def test_an_engine_that_falls_silent_in_a_run_holds_no_worker_up(
+        self, engine: ServerHarness
+    ) -> None:
+        """Between the effect and its delivery, over a connection that was good."""
+        turn = begin([PAY])
+        turns.decide(turns.only(turn))
+
+        with thawed_at_last(engine), armed("record.after_commit", engine.freeze_server):
+            assert turns.resume(turn) == "ready"
+
+        assert (turn.attempts, world.names()) == (0, ["pay"])
+        assert f"Waits for {engine.name} at 127.0.0.1" in turn.last_error
+        pursue(turn)
+        assert turn.status == "completed"
+        assert world.names() == ["pay"]
+        assert engine.deliveries(workflow_id(turn)) == 1
+
     def test_killed_once_the_engine_was_told_it_is_told_again(
         self, engine: Harness
     ) -> None:
@@ -638,3 +734,46 @@ class ServerContract(EngineContract):
         assert turns.resume(turn) == "dropped"
         let_go(turn)
         assert engine.is_over(workflow_id(turn))
+
+
+class ForestallingContract(ServerContract):
+    """What holds for engines that keep the id of a workflow that was never performed."""
+
+    def test_a_worker_frozen_before_its_start_starts_nothing_after_a_cancellation(
+        self, engine: Harness
+    ) -> None:
+        """However long it was frozen, and though it is killed before it could tell."""
+        turn = begin_owed([PAY])
+        with parting_process.frozen_before_its_start(turn.pk):
+            services.cancel(turn.pk, by=None, via="test")
+            AgentTurn.objects.filter(pk=turn.pk).update(
+                finished_at=db_now_plus(-10 * LATE_START)
+            )
+            let_go(turn)
+
+        assert engine.is_over(workflow_id(turn))
+        assert len(engine.model_calls) == 0
+        assert (turn.status, turn.next_run_at, turn.last_error) == (
+            "cancelled",
+            None,
+            "",
+        )
+
+    def test_a_worker_frozen_before_its_start_starts_nothing_after_a_restart(
+        self, engine: Harness
+    ) -> None:
+        turn = begin_owed([PAY])
+        first = workflow_id(turn)
+        with parting_process.frozen_before_its_start(turn.pk):
+            turns.go_silent(turn)
+            control.restart_open(turn.pk, by=None, via="test", changes={})
+            turn.refresh_from_db()
+            pursue(turn)
+
+        assert turn.status == "suspended"
+        assert engine.is_over(first)
+        assert len(engine.model_calls) == 1
+        turns.decide(turns.only(turn))
+        pursue(turn)
+        assert turn.status == "completed"
+        assert world.names() == ["pay"]

@@ -16,6 +16,8 @@ class Proxy:
         self.port = 0
         self.ends: set[socket.socket] = set()
         self.lock = threading.Lock()
+        self.flows = threading.Event()
+        self.flows.set()
 
     def open(self) -> None:
         """Listen, on the same port as before."""
@@ -26,6 +28,14 @@ class Proxy:
         self.listener = listener
         self.port = listener.getsockname()[1]
         threading.Thread(target=self._accept, args=[listener], daemon=True).start()
+
+    def freeze(self) -> None:
+        """Take connections and bytes, and pass nothing on."""
+        self.flows.clear()
+
+    def thaw(self) -> None:
+        """Pass on what came meanwhile, and what comes."""
+        self.flows.set()
 
     def cut(self) -> None:
         """Refuse new connections and end those that are there."""
@@ -57,6 +67,7 @@ class Proxy:
     def _pass(self, one: socket.socket, other: socket.socket) -> None:
         with suppress(OSError):
             while data := one.recv(65536):
+                self.flows.wait()
                 other.sendall(data)
         for end in (one, other):
             with suppress(OSError):

@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.engines.dbos_support import Log
-from tests.engines.forwarding import AGENT, Harness
+from tests.engines.forwarding import AGENT, ServerHarness
 from tests.engines.processes import free_port, listens, until
 from tests.servers.bound import bound
 from tests.workspace import ROOT
@@ -87,6 +88,11 @@ class Server:
             self.process.wait()
             self.process = None
 
+    def send(self, number: int) -> None:
+        """Send a signal that does not end it."""
+        assert self.process is not None
+        self.process.send_signal(number)
+
     def register(self, port: int) -> None:
         """Make a service known that listens on a port of the loopback."""
         deployment = {"uri": f"http://127.0.0.1:{port}"}
@@ -104,7 +110,7 @@ class Server:
             return json.loads(answer.read() or b"null")
 
 
-class RestateHarness(Harness):
+class RestateHarness(ServerHarness):
     """The server and the service."""
 
     name = "Restate"
@@ -127,6 +133,12 @@ class RestateHarness(Harness):
 
     def start_server(self) -> None:
         self.server.start()
+
+    def freeze_server(self) -> None:
+        self.server.send(signal.SIGSTOP)
+
+    def thaw_server(self) -> None:
+        self.server.send(signal.SIGCONT)
 
     def stop_worker(self) -> None:
         self.process.kill()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -12,12 +13,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.engines.forwarding import Harness
+from tests.engines.forwarding import ServerHarness
 from tests.engines.processes import free_port, until
 from tests.servers.bound import bound
 
 READY = 60
 """Seconds that a server may take."""
+PAUSING = "frontend.WorkflowPauseEnabled=true"
+"""Lets an operator pause workflows, which servers do not let them by themselves yet."""
+
+
+def binary() -> str:
+    """Return the server, which is its own command line too."""
+    beside = Path(sys.executable).with_name("temporal")
+    return str(beside if beside.exists() else shutil.which("temporal"))
 
 
 class Server:
@@ -31,15 +40,14 @@ class Server:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        beside = Path(sys.executable).with_name("temporal")
-        binary = beside if beside.exists() else shutil.which("temporal")
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 bound(
                     [
-                        *(str(binary), "server", "start-dev", "--headless"),
+                        *(binary(), "server", "start-dev", "--headless"),
                         *("--ip", "127.0.0.1", "--port", str(self.port)),
                         *("--db-filename", str(self.file), "--log-level", "error"),
+                        *("--dynamic-config-value", PAUSING),
                     ]
                 ),
                 stdout=log,
@@ -63,6 +71,11 @@ class Server:
             self.process.kill()
             self.process.wait()
             self.process = None
+
+    def send(self, number: int) -> None:
+        """Send a signal that does not end it."""
+        assert self.process is not None
+        self.process.send_signal(number)
 
 
 class WorkflowWorker:
@@ -108,7 +121,7 @@ class WorkflowWorker:
             await self.over.wait()
 
 
-class TemporalHarness(Harness):
+class TemporalHarness(ServerHarness):
     """The server and a worker."""
 
     name = "Temporal"
@@ -130,6 +143,12 @@ class TemporalHarness(Harness):
 
     def start_server(self) -> None:
         self.server.start()
+
+    def freeze_server(self) -> None:
+        self.server.send(signal.SIGSTOP)
+
+    def thaw_server(self) -> None:
+        self.server.send(signal.SIGCONT)
 
     def stop_worker(self) -> None:
         self.worker.stop()
@@ -169,6 +188,36 @@ class TemporalHarness(Harness):
             await client.get_workflow_handle(workflow).cancel()
 
         self.ask(cancel)
+
+    def pause(self, workflow: str, *, again: bool = False) -> None:
+        """Pause a workflow, or let it go on again, as an operator does."""
+        verb = "unpause" if again else "pause"
+        command = [binary(), "workflow", verb, "--workflow-id", workflow]
+        command += ["--address", self.server.address]
+        subprocess.run(command, check=True, capture_output=True)
+
+    def reset(self, workflow: str, *, reapplied: bool) -> None:
+        """Begin a workflow anew, as an operator does; with the answers it got or without."""
+        from temporalio.api.common.v1 import WorkflowExecution
+        from temporalio.api.enums.v1 import ResetReapplyExcludeType
+        from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
+
+        async def reset(client: Any) -> None:
+            history = await client.get_workflow_handle(workflow).fetch_history()
+            kind = "workflow_task_completed_event_attributes"
+            first = next(one for one in history.events if one.HasField(kind))
+            excluded = ResetReapplyExcludeType.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE
+            request = ResetWorkflowExecutionRequest(
+                namespace="default",
+                workflow_execution=WorkflowExecution(workflow_id=workflow),
+                reason="a test",
+                request_id=workflow,
+                workflow_task_finish_event_id=first.event_id,
+                reset_reapply_exclude_types=[] if reapplied else [excluded],
+            )
+            await client.workflow_service.reset_workflow_execution(request)
+
+        self.ask(reset)
 
     def is_over(self, workflow: str) -> bool:
         async def status(client: Any) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from hitl_approvals import Reject, Respond
+from hitl_approvals.agents.base import load
 from hitl_approvals.agents.following import workflow_id
 from hitl_approvals.engines import DBOSWorkflow
 from hitl_approvals.registry import AgentDefinition, registry
@@ -16,7 +18,7 @@ from tests.engines.forwarding import (
     AGENT,
     PAY,
     QUESTION,
-    ServerContract,
+    ForestallingContract,
     begin,
     pursue,
     statuses,
@@ -56,7 +58,7 @@ def engine(dbos: DBOSHarness, monkeypatch: pytest.MonkeyPatch) -> DBOSHarness:
     return dbos
 
 
-class TestDBOS(ServerContract):
+class TestDBOS(ForestallingContract):
     """What holds for every engine."""
 
 
@@ -112,3 +114,40 @@ def test_a_database_without_dbos_is_waited_for(
     assert (turn.status, turn.attempts) == ("ready", 0)
     assert "does not answer" in turn.last_error
     assert "postgresql://" not in turn.last_error
+
+
+def test_a_file_of_sqlite_is_a_database_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DBOS takes one where nothing but one process on this machine needs it."""
+    file = tmp_path / "sys.sqlite"
+    address = DBOSWorkflow(
+        database=f"sqlite:///{file}", workflow="scripted", queue="hitl-tests"
+    )
+    definition = AgentDefinition(name="file", target=lambda: address, kind="dbos")
+    monkeypatch.setitem(registry.agents, "file", definition)
+
+    turn = turns.begin([PAY], agent="file")
+
+    assert (turn.status, turn.attempts) == ("ready", 0)
+    assert f"Waits for DBOS at {file}, which does not answer" in turn.last_error
+    assert "no such table" in turn.last_error
+
+
+@pytest.mark.parametrize(
+    ("url", "where"),
+    [
+        ("postgresql://kim:12/secret@db.example/sys", "db.example:5432/sys"),
+        ("postgresql://kim:secret#1@db.example:6000/sys", "db.example:6000/sys"),
+        ("postgresql:///sys?host=/run/postgresql", "/run/postgresql:5432/sys"),
+        ("sqlite:////srv/sys.sqlite", "/srv/sys.sqlite"),
+    ],
+)
+def test_where_the_database_is_holds_nothing_of_its_password(
+    url: str, where: str
+) -> None:
+    """Whatever SQLAlchemy takes for one."""
+    address = DBOSWorkflow(database=url, workflow="scripted", queue="hitl-tests")
+    definition = AgentDefinition(name="told", target=lambda: address, kind="dbos")
+
+    assert load(definition).engine.where == where  # type: ignore[attr-defined]
