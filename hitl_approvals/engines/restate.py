@@ -48,15 +48,13 @@ class Approvals(rounds.AsyncRounds):
     """
 
     def __init__(self, ctx: WorkflowContext) -> None:
-        self.rounds = 0
-        """How many rounds there were."""
+        super().__init__()
         self._ctx = ctx
 
-    async def _wait(self, asked: dict[str, Any]) -> dict[str, Any]:
-        self.rounds += 1
-        self._ctx.set(rounds.PENDING, {"round": self.rounds, **asked})
-        results: dict[str, Any] = await self._ctx.promise(_promise(self.rounds)).value()
-        self._ctx.set(rounds.PENDING, {"round": self.rounds})
+    async def _told(self, asked: dict[str, Any]) -> rounds.Results:
+        self._ctx.set(rounds.PENDING, self._next(asked))
+        results: rounds.Results = await self._ctx.promise(_promise(self.rounds)).value()
+        self._ctx.set(rounds.PENDING, self._over())
         return results
 
     def _refusal(self, error: ValueError) -> Exception:

@@ -7,8 +7,14 @@ imported.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+Result = dict[str, Any]
+Results = dict[str, Result]
+"""What came of each call of a round, by its id."""
+Told = TypeVar("Told")
+Answered = TypeVar("Answered")
 
 PENDING = "hitl_pending"
 """Under this name a workflow shows what it waits for."""
@@ -28,19 +34,23 @@ class AnswerRefused(Exception):
     """The answer does not fit what the workflow waits for."""
 
 
-class AsyncRounds(ABC):
-    """What async workflow code asks with; how to wait and to refuse is its engine's."""
+class Rounds(ABC, Generic[Told, Answered]):
+    """What workflow code asks with; how to wait and to refuse is its engine's.
 
-    rounds: int
-    """How many rounds there were."""
+    In an async workflow both verbs return what is to be awaited.
+    """
 
-    async def call_tools(
+    def __init__(self, *, after: int = 0) -> None:
+        self.rounds = after
+        """How many rounds there were."""
+
+    def call_tools(
         self,
         calls: Sequence[Mapping[str, Any]],
         *,
         messages: Sequence[Any] | None = None,
         reason: str | None = None,
-    ) -> dict[str, dict[str, Any]]:
+    ) -> Told:
         """Wait until all calls of a model's reply were decided and run, or refused.
 
         Args:
@@ -60,28 +70,49 @@ class AsyncRounds(ABC):
             asked = calls_of(calls, messages=messages, reason=reason)
         except ValueError as error:
             raise self._refusal(error) from error
-        return await self._wait(asked)
+        return self._told(asked)
 
-    async def ask(
+    def ask(
         self, payload: Any, *, response_schema: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
+    ) -> Answered:
         """Wait until a person has answered a question.
 
         Returns:
             `decision` (`respond`, or `reject` if nobody would or did answer), `value`,
             and `reason`.
         """
-        results = await self._wait(question_of(payload, response_schema))
-        answer: dict[str, Any] = results[ANSWER]
-        return answer
+        return self._answered(question_of(payload, response_schema))
 
     @abstractmethod
-    async def _wait(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """Show what is asked as the next round, and return the results of it."""
+    def _told(self, asked: dict[str, Any]) -> Told:
+        """Ask as the next round, and return the results of it."""
 
     @abstractmethod
+    def _answered(self, asked: dict[str, Any]) -> Answered:
+        """Ask as the next round, and return the one result of it."""
+
     def _refusal(self, error: ValueError) -> Exception:
         """Return the engine's error for calls that cannot be asked for."""
+        return error
+
+    def _next(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Count a round, and return what the workflow shows while it waits for it."""
+        self.rounds += 1
+        return {"round": self.rounds, **asked}
+
+    def _over(self) -> dict[str, Any]:
+        """Return what the workflow shows while it waits for nothing."""
+        return {"round": self.rounds}
+
+
+class AsyncRounds(Rounds[Coroutine[Any, Any, Results], Coroutine[Any, Any, Result]]):
+    """What async workflow code asks with."""
+
+    @abstractmethod
+    async def _told(self, asked: dict[str, Any]) -> Results: ...
+
+    async def _answered(self, asked: dict[str, Any]) -> Result:
+        return (await self._told(asked))[ANSWER]
 
 
 def calls_of(

@@ -30,10 +30,9 @@ class Approvals(rounds.AsyncRounds):
         Args:
             after: `rounds` of the run that this one continues, after continue-as-new.
         """
-        self.rounds = after
-        """How many rounds there were."""
+        super().__init__(after=after)
         self._pending: dict[str, Any] | None = None
-        self._results: dict[str, Any] | None = None
+        self._results: rounds.Results | None = None
         self._one_by_one = asyncio.Lock()
         workflow.set_query_handler(rounds.PENDING, self._tell)
         workflow.set_update_handler(
@@ -41,11 +40,10 @@ class Approvals(rounds.AsyncRounds):
         )
         workflow.set_signal_handler(rounds.DECIDE, self._hear)
 
-    async def _wait(self, asked: dict[str, Any]) -> dict[str, Any]:
+    async def _told(self, asked: dict[str, Any]) -> rounds.Results:
         async with self._one_by_one:
-            self.rounds += 1
             self._results = None
-            self._pending = {"round": self.rounds, **asked}
+            self._pending = self._next(asked)
             try:
                 await workflow.wait_condition(lambda: self._results is not None)
             finally:
@@ -57,11 +55,11 @@ class Approvals(rounds.AsyncRounds):
         refused: Exception = ApplicationError(str(error), non_retryable=True)
         return refused
 
-    def _taken(self) -> dict[str, Any]:
+    def _taken(self) -> rounds.Results:
         return self._results or {}
 
     def _tell(self) -> dict[str, Any]:
-        return self._pending or {"round": self.rounds}
+        return self._pending or self._over()
 
     def _validate(self, answer: dict[str, Any]) -> None:
         """Refuse an answer before it enters the workflow's history."""

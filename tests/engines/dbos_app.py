@@ -13,7 +13,7 @@ from typing import Any
 
 from dbos import DBOS
 
-from hitl_approvals.engines.dbos import Approvals
+from hitl_approvals.engines.dbos import Approvals, AsyncApprovals
 from tests.engines import contract_model
 
 QUEUE = "hitl-tests"
@@ -51,14 +51,14 @@ def scripted(script: list[Any]) -> list[Any]:
 @DBOS.workflow(name="scripted_async")
 async def scripted_async(script: list[Any]) -> list[Any]:
     """Play a script in an async workflow."""
-    approvals = Approvals()
+    approvals = AsyncApprovals()
     told: list[Any] = []
     for reply in script:
         if isinstance(reply, list):
-            results = await approvals.call_tools_async(reply)
+            results = await approvals.call_tools(reply)
             told.append([results[one["id"]] for one in reply])
         else:
-            asked = await approvals.ask_async(reply["ask"])
+            asked = await approvals.ask(reply["ask"])
             told.append(asked)
     return told
 
