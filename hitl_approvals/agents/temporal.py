@@ -15,6 +15,7 @@ from hitl_approvals.agents.forwarder import (
     address_of,
 )
 from hitl_approvals.agents.links import (
+    NOBODY,
     Absent,
     Broken,
     Ended,
@@ -35,6 +36,10 @@ EXTRA = "temporal"
 REPLY = timedelta(seconds=5)
 """How long one question to the server may take."""
 NO_WORKER = "No worker of the workflow answers."
+UNKNOWN_STATUS = "It may be paused: it has a status that this SDK does not know."
+TOO_LARGE = "larger than max"
+"""What the server says of a message that it will not take in any other try."""
+NOT_PERFORMED = "Its turn was cancelled or restarted before it was started."
 
 UNREACHED = (
     "ABORTED",
@@ -98,14 +103,20 @@ class TemporalLink(Link):
     def __init__(self, engine: TemporalEngine, client: Any) -> None:
         self.engine = engine
         self.client = client
+        self.runs: dict[str, str] = {}
+        """The run in which each workflow was seen last."""
 
     async def look(self, workflow: str) -> Seen:
         """Ask the server for the status, and a worker for what is waited for."""
         handle = self.client.get_workflow_handle(workflow)
-        with self._reached(NOT_FOUND=None) as missing:
-            described = await handle.describe(rpc_timeout=REPLY)
+        try:
+            with self._reached(NOT_FOUND=None) as missing:
+                described = await handle.describe(rpc_timeout=REPLY)
+        except ValueError as error:
+            return Working(f"{UNKNOWN_STATUS} {text_of(error)}")
         if missing:
             return self._missing(missing[0])
+        self.runs[workflow] = described.run_id
         status = self.engine.client.WorkflowExecutionStatus
         if described.status == status.RUNNING:
             return await self._pending(handle)
@@ -121,36 +132,73 @@ class TemporalLink(Link):
 
     async def start(self, workflow: str, given: Any) -> None:
         """Start the workflow, unless it was started before, also if it is over by now."""
+        address = self.engine.address
+        options = {**address.options, "task_queue": address.task_queue}
+        await self._started(workflow, given, **options)
+
+    async def forestall(self, workflow: str) -> bool:
+        """Start a workflow of this id where no worker listens, and terminate it.
+
+        One that is not terminated, since this process dies, runs out of time.
+        """
+        taken = await self._started(
+            workflow, None, task_queue=NOBODY, execution_timeout=REPLY
+        )
+        if taken is not None:
+            with self._reached(NOT_FOUND=None):
+                await taken.terminate(reason=NOT_PERFORMED, rpc_timeout=REPLY)
+        return True
+
+    async def _started(self, workflow: str, given: Any, **options: Any) -> Any:
+        """Return the handle of the workflow, or None if its id was used before."""
         common = imported("temporalio.common", extra=EXTRA)
         exceptions = imported("temporalio.exceptions", extra=EXTRA)
-        address = self.engine.address
         try:
             with self._reached():
-                await self.client.start_workflow(
-                    address.workflow,
+                return await self.client.start_workflow(
+                    self.engine.address.workflow,
                     given,
                     **{
-                        "id_reuse_policy": common.WorkflowIDReusePolicy.REJECT_DUPLICATE,
                         "rpc_timeout": REPLY,
-                        **address.options,
+                        **options,
                         "id": workflow,
-                        "task_queue": address.task_queue,
+                        # A start that is repeated must not be a second one.
+                        "id_reuse_policy": common.WorkflowIDReusePolicy.REJECT_DUPLICATE,
                     },
                 )
         except exceptions.WorkflowAlreadyStartedError:
-            return
+            return None
 
     async def deliver(self, workflow: str, answer: Mapping[str, Any]) -> None:
-        """Send the answer as an update under its key, or as a signal."""
-        handle = self.client.get_workflow_handle(workflow)
-        if self.engine.address.signals:
-            await self._signal(handle, answer)
-            return
+        """Send the answer as an update under its key, or as a signal.
+
+        To the run that asked: where that is over, another look tells what is asked now.
+        """
+        handle = self.client.get_workflow_handle(
+            workflow, run_id=self.runs.get(workflow)
+        )
+        try:
+            if self.engine.address.signals or not await self._update(handle, answer):
+                await self._signal(handle, answer)
+        except self.engine.service.RPCError as error:
+            # The server itself will not have it, in no other try either.
+            raise AnswerRefused(text_of(error)) from error
+
+    async def cancel(self, workflow: str) -> None:
+        """Request the workflow's cancellation; its own code decides how it ends."""
+        with self._reached(NOT_FOUND=None):
+            await self.client.get_workflow_handle(workflow).cancel(rpc_timeout=REPLY)
+
+    async def _update(self, handle: Any, answer: Mapping[str, Any]) -> bool:
+        """Send the answer as an update; tell whether the server knows updates."""
         client = self.engine.client
         try:
             with self._reached(NOT_FOUND=None, UNIMPLEMENTED=None) as failed:
+                # A reset hands the answers of the run before to the new one, which may
+                # not have asked yet. An id that was refused so is of no use any more.
+                id_ = f"{answer['key']}-{handle.run_id or ''}"
                 update = handle.execute_update(
-                    DECIDE, dict(answer), id=answer["key"], rpc_timeout=REPLY
+                    DECIDE, dict(answer), id=id_, rpc_timeout=REPLY
                 )
                 # Each request has its time; so has the answer, should it be long.
                 await asyncio.wait_for(update, 2 * REPLY.total_seconds())
@@ -161,16 +209,8 @@ class TemporalLink(Link):
         except (TimeoutError, client.WorkflowUpdateRPCTimeoutOrCancelledError) as late:
             raise EngineAway(NO_WORKER) from late
         else:
-            if (
-                failed
-                and failed[0].status == self.engine.service.RPCStatusCode.UNIMPLEMENTED
-            ):
-                await self._signal(handle, answer)
-
-    async def cancel(self, workflow: str) -> None:
-        """Request the workflow's cancellation; its own code decides how it ends."""
-        with self._reached(NOT_FOUND=None):
-            await self.client.get_workflow_handle(workflow).cancel(rpc_timeout=REPLY)
+            return not any(error.status.name == "UNIMPLEMENTED" for error in failed)
+        return True
 
     async def _signal(self, handle: Any, answer: Mapping[str, Any]) -> None:
         with self._reached(NOT_FOUND=None):
@@ -212,7 +252,7 @@ class TemporalLink(Link):
         except self.engine.service.RPCError as error:
             if error.status.name in expected:
                 found.append(error)
-            elif error.status.name in UNREACHED:
+            elif error.status.name in UNREACHED and TOO_LARGE not in str(error):
                 raise EngineAway(text_of(error)) from error
             else:
                 raise

@@ -26,7 +26,7 @@ from tests.engines.forwarding import (
     AGAIN,
     AGENT,
     PAY,
-    ServerContract,
+    ForestallingContract,
     begin,
     pursue,
     statuses,
@@ -81,7 +81,7 @@ def engine(
     return temporal
 
 
-class TestTemporal(ServerContract):
+class TestTemporal(ForestallingContract):
     """What holds for every engine."""
 
 
@@ -168,6 +168,57 @@ def test_the_workflow_refuses_nonsense_before_it_enters_its_history(
     turns.decide(turns.only(turn), Reject("no"))
     pursue(turn)
     assert statuses(turn) == ["rejected"]
+
+
+def test_an_answer_that_is_too_large_for_the_server_is_a_visible_stop(
+    engine: TemporalHarness,
+) -> None:
+    """It would be too large for ever; what ran is on record."""
+    from hitl_approvals.engines.rounds import AnswerRefused
+
+    workflow = workflow_id(begin([PAY]))
+    content = {"content": "x" * 5_000_000, "status": "ok"}
+    result = {"decision": "approve", "args": {}, "message": content}
+
+    with pytest.raises(AnswerRefused, match="larger than max"):
+        engine.deliver(workflow, answer_of(workflow, results={"c1": result}))
+
+
+@pytest.mark.parametrize("reapplied", [True, False])
+def test_a_workflow_that_was_reset_is_told_again_what_ran(
+    engine: TemporalHarness, reapplied: bool
+) -> None:
+    """It asks for its first round anew, unless the server repeats the answer to it."""
+    turn = begin([PAY], [AGAIN])
+    turns.decide(turns.only(turn))
+    pursue(turn)
+    assert turn.status == "suspended"
+
+    engine.reset(workflow_id(turn), reapplied=reapplied)
+    turns.decide(turns.waiting(turn)[0])
+    pursue(turn)
+
+    assert turn.status == "completed"
+    assert [args["order"] for _, args in world.effects] == ["A1", "B2"]
+    assert statuses(turn) == ["ok", "ok"]
+
+
+def test_a_workflow_that_an_operator_paused_is_waited_for(
+    engine: TemporalHarness,
+) -> None:
+    """The SDK knows no such status, and it says nothing about the turn."""
+    turn = begin([PAY])
+    turns.decide(turns.only(turn))
+
+    engine.pause(workflow_id(turn))
+    assert turns.resume(turn) == "ready"
+
+    assert (turn.attempts, world.effects) == (0, [])
+    assert "paused" in turn.last_error
+    engine.pause(workflow_id(turn), again=True)
+    pursue(turn)
+    assert turn.status == "completed"
+    assert world.names() == ["pay"]
 
 
 def test_the_server_itself_lets_an_answer_in_once(engine: TemporalHarness) -> None:
