@@ -32,6 +32,7 @@ from hitl_approvals.agents.links import (
 from hitl_approvals.agents.snapshots import Maker
 from hitl_approvals.engines import RestateWorkflow
 from hitl_approvals.engines.rounds import DECIDE, PENDING, AnswerRefused
+from hitl_approvals.exceptions import HitlConfigurationError
 from hitl_approvals.registry import AgentDefinition
 
 REPLY = 5.0
@@ -67,6 +68,8 @@ class RestateEngine(Engine):
     maker = Maker(framework="restate", distribution="restate-sdk", adapter=1)
 
     def __init__(self, address: RestateWorkflow) -> None:
+        for place in (address.ingress, address.admin):
+            _require_url(place)
         self.address = address
         self.where = urlsplit(address.ingress).netloc.rpartition("@")[2]
         self.patience = address.patience
@@ -89,23 +92,23 @@ class RestateLink(Link):
     async def look(self, workflow: str) -> Seen:
         """Ask for the result, and if there is none yet for what is waited for."""
         output = await self._output(workflow)
-        if output.status < 300:
-            return Ended(output.body)
         if output.ran:
+            if output.status < 300:
+                return Ended(output.body)
             # With whatever status the workflow's own error has, 404 among them.
             return Broken(f"The Restate workflow {workflow} failed: {output.text}")
         if output.status == NOT_READY:
             return await self._pending(workflow)
         if output.status == NOT_FOUND:
             return Absent()
-        raise EngineAway(output.text)
+        raise _unreached(output)
 
     async def start(self, workflow: str, given: Any) -> None:
         """Send the workflow; the server keeps the first of its key."""
         reply = await self._post(self._path(workflow, "run", "send"), given)
         if reply.status >= 300:
             # The service is not registered yet, or the server wants another token.
-            raise EngineAway(reply.text)
+            raise _unreached(reply)
 
     async def deliver(self, workflow: str, answer: Mapping[str, Any]) -> None:
         """Resolve the round's promise; the server does so once."""
@@ -117,8 +120,8 @@ class RestateLink(Link):
         )
         if reply.ran and reply.status == REFUSED:
             raise AnswerRefused(reply.text)
-        if reply.status >= 300 and not (reply.ran and reply.status == OVER):
-            raise EngineAway(reply.text)
+        if not reply.ran or (reply.status >= 300 and reply.status != OVER):
+            raise _unreached(reply)
 
     async def cancel(self, workflow: str) -> None:
         """Cancel the workflow's invocation, by the server's admin API."""
@@ -129,8 +132,13 @@ class RestateLink(Link):
             raise CannotCancel(NO_ADMIN)
         # A second sending starts nothing, and names the invocation that is there.
         again = await self._post(self._path(workflow, "run", "send"), None)
+        if again.status >= 300:
+            raise _unreached(again)
         path = f"/invocations/{quote(again.body['invocationId'])}/cancel"
-        await self._ask("PATCH", path, base=self.address.admin)
+        done = await self._ask("PATCH", path, base=self.address.admin)
+        # It may have ended meanwhile.
+        if done.status >= 300 and done.status != OVER:
+            raise EngineAway(f"The admin API does not cancel it: {done.text}")
 
     async def _output(self, workflow: str) -> Reply:
         name = quote(self.address.workflow, safe="")
@@ -200,6 +208,26 @@ class RestateLink(Link):
         # Only an invocation has an id.
         ran = answer.headers.get("x-restate-id") is not None
         return Reply(answer.status, _read(text), ran)
+
+
+def _require_url(place: str | None) -> None:
+    """Refuse an address that names no host: HTTP would find one on this machine.
+
+    Raises:
+        HitlConfigurationError: It is no URL of HTTP.
+    """
+    url = urlsplit(place or "http://none")
+    if url.scheme not in {"http", "https"} or not url.hostname:
+        raise HitlConfigurationError(
+            "The addresses of a RestateWorkflow begin with http:// or https://."
+        )
+
+
+def _unreached(reply: Reply) -> EngineAway:
+    """Return what an answer means that comes from no workflow."""
+    if reply.status < 300:
+        return EngineAway("What answers there is no Restate server.")
+    return EngineAway(reply.text)
 
 
 def _read(text: bytes) -> Any:
