@@ -28,7 +28,9 @@ LEASE = timedelta(minutes=1)
 SHORTEST, LONGEST = timedelta(seconds=1), timedelta(minutes=10)
 """Between two tries. Each wait is a tenth of the time since the turn was cancelled."""
 LATE_START = timedelta(minutes=10)
-"""So long a worker that was about to start something when the turn ended may still do so."""
+"""So long a worker that was about to start something when the turn ended may still do so.
+
+Only asked where the engine cannot keep the id of what was not started."""
 OPEN = "Cancelled here, but perhaps not everywhere."
 """How the last error of such a turn begins."""
 
@@ -86,10 +88,8 @@ def settle(turn: AgentTurn) -> None:
     """Note that nothing of the turn is open any more, and take back what was said of it."""
     said = {"last_error": ""} if turn.last_error.startswith(OPEN) else {}
     run_atomic(
-        lambda: (
-            unsettled()
-            .filter(pk=turn.pk)
-            .update(next_run_at=None, dispatched_at=None, hints=0, **said)
+        lambda: _as_taken(turn).update(
+            next_run_at=None, dispatched_at=None, hints=0, **said
         )
     )
 
@@ -98,17 +98,18 @@ def put_off(turn: AgentTurn, why: str) -> None:
     """Say what is still open, and have somebody look again later."""
     waits = min(max(age_of(turn) / 10, SHORTEST), LONGEST)
     run_atomic(
-        lambda: (
-            unsettled()
-            .filter(pk=turn.pk)
-            .update(
-                next_run_at=db_now_plus(waits),
-                dispatched_at=None,
-                hints=0,
-                last_error=f"{OPEN} {why}",
-            )
+        lambda: _as_taken(turn).update(
+            next_run_at=db_now_plus(waits),
+            dispatched_at=None,
+            hints=0,
+            last_error=f"{OPEN} {why}",
         )
     )
+
+
+def _as_taken(turn: AgentTurn) -> QuerySet[AgentTurn]:
+    """Return the turn unless it was noted again: what was seen is older than that."""
+    return unsettled().filter(pk=turn.pk, next_run_at=turn.next_run_at)
 
 
 def age_of(turn: AgentTurn) -> timedelta:

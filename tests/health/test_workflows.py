@@ -66,6 +66,8 @@ def test_what_the_last_try_came_to_is_told(turn: AgentTurn) -> None:
 
 
 def test_what_is_settled_is_not_spoken_of(turn: AgentTurn) -> None:
-    partings.settle(turn)
+    taken = partings.take(turn.pk, ["away"])
+    assert taken is not None
+    partings.settle(taken)
 
     assert workflows.cancelled().facts["count"] == 0

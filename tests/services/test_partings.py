@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -27,9 +28,11 @@ class Outside:
     def __init__(self) -> None:
         self.is_open: str | Exception = ""
         self.asked: list[Any] = []
+        self.meanwhile: Callable[[], None] = lambda: None
 
     def leave(self, turn: AgentTurn) -> str:
         self.asked.append(turn.pk)
+        self.meanwhile()
         if isinstance(self.is_open, Exception):
             raise self.is_open
         return self.is_open
@@ -219,3 +222,17 @@ def test_whoever_cancels_announces_it_after_the_commit(
         assert sent == []
 
     assert sent == [turn.pk]
+
+
+@pytest.mark.parametrize("said", ["", "It waits there."])
+def test_a_start_noted_while_somebody_looks_is_looked_for_at_once(
+    outside: Outside, said: str
+) -> None:
+    """What that look found was true before the start."""
+    turn = cancelled()
+    outside.is_open = said
+    outside.meanwhile = lambda: partings.note_again(turn.pk)
+
+    assert run_turn(turn.pk) == "cancelled"
+
+    assert partings.due_to(registry.agents) == [turn.pk]
