@@ -89,6 +89,6 @@ def address_of(definition: AgentDefinition, kind: type[Any]) -> Any:
     if not isinstance(made, kind):
         raise HitlConfigurationError(
             f"Agent `{definition.name}` has kind {definition.kind!r}: its function takes "
-            f"nothing and returns a {kind.__name__}; got {made!r}."
+            f"nothing and returns a {kind.__name__}; got a {type(made).__name__}."
         )
     return made

@@ -44,6 +44,6 @@ def cancelled() -> Line:
         Level.WARN,
         f"{text}, the oldest for {spoken(pile.age)} ({first['turn']}). {error}",
         "Workers that register the agent end it as soon as its engine lets them. If "
-        "there will be none, end the workflow hitl-<turn>-0 in the engine by hand.",
+        "there will be none, end the workflow hitl-<turn>-<restarts> in the engine by hand.",
         {**pile.facts, "oldest": shown},
     )

@@ -11,8 +11,10 @@ import pytest
 from hitl_approvals import run_turn, services
 from hitl_approvals.agents import dbos, restate, temporal
 from hitl_approvals.agents.following import LONGEST_WAIT, Following, workflow_id
+from hitl_approvals.agents.forwarder import address_of
 from hitl_approvals.agents.links import EngineAway
-from hitl_approvals.engines import rounds
+from hitl_approvals.engines import DBOSWorkflow, rounds
+from hitl_approvals.exceptions import HitlConfigurationError
 from hitl_approvals.models import AgentTurn, DbNow, db_now_plus
 from hitl_approvals.registry import AgentDefinition, registry
 from hitl_approvals.services.partings import LATE_START
@@ -257,6 +259,16 @@ def test_a_worker_that_started_one_too_late_has_it_ended(
     let_go(turn)
 
     assert engine.is_over(workflow_id(turn))
+
+
+def test_an_address_that_is_none_is_named_without_what_it_holds() -> None:
+    url = "postgresql://kim:secret@db.example/sys"
+    definition = AgentDefinition(name="wrong", target=lambda: url, kind="dbos")
+
+    with pytest.raises(HitlConfigurationError, match="DBOSWorkflow; got a str") as told:
+        address_of(definition, DBOSWorkflow)
+
+    assert "secret" not in str(told.value)
 
 
 @pytest.mark.parametrize("kind", [temporal, dbos, restate])
