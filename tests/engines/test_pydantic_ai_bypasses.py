@@ -152,6 +152,22 @@ def test_a_hook_that_rewrites_arguments_changes_nothing_that_runs(built: Any) ->
     assert [args["amount"] for _, args in the_world.effects] == [5]
 
 
+def test_the_framework_gives_no_call_up_that_is_on_record(built: Any) -> None:
+    def factory(tools: Any) -> Any:
+        for one in tools:
+            one.timeout = 1e-9
+        return scripts.scripted(tools, tool_timeout=1e-9)
+
+    turn = turns.begin([NOTE, PAY], agent=built(factory))
+    turns.decide_and_resume(turn)
+
+    # Given up, a call would run and be recorded, and the model be told that it was late.
+    assert read_output(turn) == {
+        "c3": ("success", '{"effect": 1}'),
+        "c1": ("success", '{"effect": 2}'),
+    }
+
+
 def test_an_output_that_overtakes_a_gated_call_is_a_visible_stop(built: Any) -> None:
     def factory(tools: Any) -> Any:
         from pydantic_ai import Agent, ToolOutput

@@ -15,7 +15,11 @@ from pydantic_ai.tools import ToolDefinition
 
 from hitl_approvals.agents.framework import in_worker
 from hitl_approvals.agents.pydantic_ai.conversation import dumped, loaded
-from hitl_approvals.agents.pydantic_ai.tools import require_known, require_known_far
+from hitl_approvals.agents.pydantic_ai.tools import (
+    never_given_up,
+    require_known,
+    require_known_far,
+)
 from hitl_approvals.agents.pydantic_ai.visit import Visit
 from hitl_approvals.exceptions import HitlConfigurationError
 
@@ -99,7 +103,7 @@ class Journal(AbstractCapability[Any]):
             RunDiverged: No gate stands before one of them.
         """
         require_known(tool_defs, self.visit)
-        return tool_defs
+        return [never_given_up(one) for one in tool_defs]
 
     async def wrap_tool_execute(
         self, ctx: RunContext[Any], *, tool_def: ToolDefinition, **given: Any

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import pydantic_ai
@@ -59,7 +60,6 @@ def gated(tool: Tool[Any, Any]) -> pydantic_ai.Tool[Any]:
         takes_ctx=True,
     )
     made.function_schema.validator = _Unchecked()
-    made.timeout = NEVER
     made.metadata = {GATED: True}
     return made
 
@@ -88,6 +88,12 @@ def require_known(tools: Iterable[ToolDefinition], visit: Visit) -> None:
         refuse(
             foreign, visit.turn, "Make it a tool with `@tool` and name it in `tools=`"
         )
+
+
+def never_given_up(tool: ToolDefinition) -> ToolDefinition:
+    """Return a tool with no time after which the framework gives up a gated call."""
+    is_ours = (tool.metadata or {}).get(GATED)
+    return replace(tool, timeout=NEVER) if is_ours else tool
 
 
 def require_known_far(tools: Iterable[AbstractNativeTool], turn: FrameworkTurn) -> None:
