@@ -112,8 +112,10 @@ class Story:
             now = str(sam.turn(turn)["status"])
             if now in STUCK:
                 # Sam may not read why.
-                why = AgentTurn.objects.get(pk=turn).last_error
-                raise TurnStuckError(f"The turn is {now}: {why}")
+                row = AgentTurn.objects.get(pk=turn)
+                raise TurnStuckError(
+                    f"The turn is {now}: {row.last_error or row.error}"
+                )
             return now
 
         with self._stage.start_worker() as worker:

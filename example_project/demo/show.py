@@ -141,7 +141,9 @@ def _something_to_decide(sam: Client, web: Process, worker: Process) -> str:
             wait_until(lambda: waiting.exists() or over.exists(), web, worker)
         if not waiting.exists():
             found = turn.get()
-            why = found.last_error or found.output or f"See {worker.log}."
+            why = (
+                found.last_error or found.error or found.output or f"See {worker.log}."
+            )
             return (
                 f"The agent asks for nothing: its turn is {found.get_status_display()}."
                 f"\n   {why}"
