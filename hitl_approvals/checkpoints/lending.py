@@ -57,6 +57,8 @@ class Lender:
         except BaseException:
             self._count_back(alias)
             raise
+        # Nobody else could commit what is saved on it.
+        made.settings_dict = {**made.settings_dict, "AUTOCOMMIT": True}
         made.inc_thread_sharing()
         return made
 

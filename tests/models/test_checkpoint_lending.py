@@ -157,6 +157,14 @@ def test_a_connection_on_which_something_failed_is_not_lent_again(lender):
     assert on_a_thread(lambda: saved(1)) is not seen[0]
 
 
+def test_what_is_saved_is_committed_whatever_the_site_does_itself(lender, monkeypatch):
+    monkeypatch.setitem(connections.settings["default"], "AUTOCOMMIT", False)
+    on_a_thread(lambda: saved(1))
+    close_idle_connections()
+
+    assert counts() == (1, 0, 0)
+
+
 def test_a_connection_that_cannot_be_made_does_not_count_as_lent(lender):
     def fail():
         with connection_of("no database"):
