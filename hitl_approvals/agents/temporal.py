@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+import os
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import Any
@@ -40,6 +41,13 @@ UNKNOWN_STATUS = "It may be paused: it has a status that this SDK does not know.
 TOO_LARGE = "larger than max"
 """What the server says of a message that it will not take in any other try."""
 NOT_PERFORMED = "Its turn was cancelled or restarted before it was started."
+
+_clients: dict[tuple[int, str, str], Any] = {}
+"""The client of each process, address and namespace.
+
+One that is let go keeps its socket until the garbage collector finds it, so that one for
+every run would use up what a process may open.
+"""
 
 UNREACHED = (
     "ABORTED",
@@ -81,20 +89,42 @@ class TemporalEngine(Engine):
 
     async def _connected(self) -> Any:
         given = self.address.client
-        if isinstance(given, str):
-            connecting = self.client.Client.connect(
-                given, namespace=self.address.namespace
+        if not isinstance(given, str):
+            client = await self._answered(given())
+            self.where = client.service_client.config.target_host
+            return client
+        # No fork may use its parent's.
+        key = (os.getpid(), given, self.address.namespace)
+        known = _clients.get(key)
+        if known is None:
+            connect = self.client.Client.connect
+            _clients[key] = await self._answered(
+                connect(given, namespace=self.address.namespace)
             )
-        else:
-            connecting = given()
+            return _clients[key]
+        # What connecting asks too: one that is gone is noticed at once, since this is
+        # not tried again and again as the other questions are.
+        api = imported("temporalio.api.workflowservice.v1", extra=EXTRA)
         try:
-            client = await asyncio.wait_for(connecting, REPLY.total_seconds())
-        except (OSError, RuntimeError, TimeoutError) as error:
+            await self._answered(
+                known.workflow_service.get_system_info(api.GetSystemInfoRequest())
+            )
+        except EngineAway:
+            _clients.pop(key, None)
+            raise
+        return known
+
+    async def _answered(self, question: Awaitable[Any]) -> Any:
+        """Return what the server answers to a first question.
+
+        Raises:
+            EngineAway: Nothing, or not in time.
+        """
+        try:
+            return await asyncio.wait_for(question, REPLY.total_seconds())
+        except (OSError, RuntimeError, TimeoutError, self.service.RPCError) as error:
             # What the SDK raises for a server that is not there is a plain RuntimeError.
             raise EngineAway(text_of(error)) from error
-        if not isinstance(given, str):
-            self.where = client.service_client.config.target_host
-        return client
 
 
 class TemporalLink(Link):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from django.db import connections
 
 from hitl_approvals import Reject
 from hitl_approvals.agents.following import workflow_id
+from hitl_approvals.agents.links import Asking
 from hitl_approvals.engines import TemporalWorkflow
 from hitl_approvals.registry import AgentDefinition, registry
 from tests.engines import parting_process
@@ -28,6 +30,7 @@ from tests.engines.forwarding import (
     PAY,
     ForestallingContract,
     begin,
+    look,
     pursue,
     statuses,
 )
@@ -356,6 +359,29 @@ def test_a_client_of_the_sites_own_is_used(
     turn = turns.begin([PAY], agent="own")
 
     assert (turn.status, len(made)) == ("suspended", 1)
+
+
+def test_a_process_keeps_one_connection_to_a_server(engine: TemporalHarness) -> None:
+    """The SDK's clients go with the garbage collector only, and their sockets with them."""
+
+    def sockets() -> int:
+        names = Path("/proc/self/fd").iterdir()
+        return sum(
+            str(one.readlink()).startswith("socket")
+            for one in names
+            if one.is_symlink()
+        )
+
+    turn = begin([PAY])
+    look(turn)
+    before = sockets()
+    gc.disable()
+    try:
+        for _times in range(5):
+            assert isinstance(look(turn), Asking)
+        assert sockets() == before
+    finally:
+        gc.enable()
 
 
 def test_what_is_no_address_is_a_visible_stop(
