@@ -14,6 +14,9 @@ from hitl_approvals.services import rows
 
 M = TypeVar("M", bound=Model)
 
+OF_ITS_TURN = ("id", "requested_by", "status")
+"""What is asked of an interrupt's turn here; its state alone may be megabytes."""
+
 
 def with_db_now(found: QuerySet[M]) -> QuerySet[M]:
     """Ask for the database's time beside each row, as `db_now`."""
@@ -23,11 +26,18 @@ def with_db_now(found: QuerySet[M]) -> QuerySet[M]:
 
 
 def _with_all(found: QuerySet[PendingInterrupt]) -> QuerySet[PendingInterrupt]:
-    return with_db_now(found).select_related("turn", "queue")
+    unread = [
+        f"turn__{field.name}"
+        for field in AgentTurn._meta.concrete_fields  # noqa: SLF001  Django's own
+        if field.name not in OF_ITS_TURN
+    ]
+    return with_db_now(found).select_related("turn", "queue").defer(*unread)
 
 
 def read(interrupt_id: UUID | str) -> PendingInterrupt:
-    """Return an interrupt with its turn, its queue and the database's time.
+    """Return an interrupt with the database's time, its queue and its turn.
+
+    Of the turn, what `OF_ITS_TURN` names is read; the rest would be a query of its own.
 
     Raises:
         InterruptNotFound: There is no such interrupt.

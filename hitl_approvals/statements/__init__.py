@@ -1,7 +1,7 @@
 """Statements that are compiled once and executed with other values each time.
 
 Django builds and compiles every query anew, which is most of what a small one costs.
-One decided call takes 28 of them, always the same. `where(...)` and `insert(...)` say
+One decided call takes 27 of them, always the same. `where(...)` and `insert(...)` say
 what `filter(...)` and `bulk_create(...)` say; Django compiles the first statement of a
 shape with a `Slot` in each value's place, and the text is kept for as long as the
 connection. There is no SQL of our own here: what runs is what Django made.

@@ -100,6 +100,27 @@ def test_a_cycle_takes_at_most_seven_commits_and_twenty_seven_statements(
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_decision_reads_nothing_of_what_its_turn_was_asked_and_holds(
+    settings: Any,
+) -> None:
+    """A turn's state may be megabytes, and no decision asks for it."""
+    reviewer = _reviewer()
+    settings.HITL_APPROVALS = {"DISPATCHER": "worker"}
+    turn = start_turn("cost", "go", run=True)
+    pk = PendingInterrupt.objects.values_list("pk", flat=True).get(turn=turn.pk)
+
+    with CaptureQueriesContext(connection) as queries:
+        services.decide(pk, Approve(), by=reviewer, via="test")
+
+    read = " ".join(one["sql"] for one in queries.captured_queries)
+    quoted = connection.ops.quote_name
+    table = quoted("hitl_approvals_agentturn")
+    assert f"{table}.{quoted('requested_by_id')}" in read
+    for column in ("input", "execute_options", "state", "output"):
+        assert f"{table}.{quoted(column)}" not in read
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_second_cycle_compiles_nothing_of_ours(settings: Any) -> None:
     """Else something that varies was taken for a part of a statement's shape."""
     reviewer = _reviewer()

@@ -196,6 +196,24 @@ def test_related_rows_and_the_clock_come_with_a_row(turns):
     assert not found._state.adding
 
 
+def test_columns_that_are_left_out_come_when_asked_for(turns):
+    parent, child, *_rest = turns
+    rows.where(AgentTurn, pk=child.pk).update(parent=parent)
+
+    found = rows.where(AgentTurn, pk=child.pk).first(_narrow)
+
+    with CaptureQueriesContext(connection) as queries:
+        assert (found.agent, found.execute_options) == ("b", [1, 2])
+        assert (found.parent.agent, found.parent.attempts) == ("a", 1)
+    assert not queries.captured_queries
+    assert (found.attempts, found.parent.input) == (2, {"n": 1})
+
+
+def _narrow(found: QuerySet[AgentTurn]) -> QuerySet[AgentTurn]:
+    related = found.select_related("parent")
+    return related.defer("attempts", "parent__input", "parent__agent_version")
+
+
 def test_keys_come_as_they_are_and_as_many_as_wanted(turns):
     keys = [one.pk for one in turns]
     all_ = rows.where(AgentTurn)
