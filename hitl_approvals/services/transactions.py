@@ -90,9 +90,11 @@ def run_atomic(work: Callable[[], T], *, durable: bool = False) -> T:
         OperationalError: The conflict outlived the retries.
     """
     using = alias()
+    if durable and _inside(connections[using]):
+        raise RuntimeError("A durable transaction cannot be part of another.")
 
     def atomically(attempt: _Attempt) -> T:
-        with transaction.atomic(using=using, durable=durable):
+        with transaction.atomic(using=using):
             attempt.begin()
             result = work()
             attempt.came_to = _Stage.COMMIT

@@ -235,6 +235,8 @@ def test_a_caller_that_commits_by_hand_has_a_transaction(by_hand):
         refuse_inside_transaction("this")
     with pytest.raises(RuntimeError, match="cannot be part of a transaction"):
         run_alone(lambda: None)
+    with pytest.raises(RuntimeError, match="cannot be part of another"):
+        run_atomic(lambda: None, durable=True)
 
 
 def test_part_of_a_transaction_that_is_committed_by_hand_is_never_tried_again(by_hand):
