@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 
-from django.db import DatabaseError, connections
+from django.db import Error, connections
 
 from hitl_approvals.services import deliveries, upkeep
 
@@ -52,7 +52,7 @@ class Deliverer:
         while not self._stop.is_set():
             try:
                 self._look()
-            except DatabaseError:
+            except Error:
                 # The rows are safe; a database that is away for a moment comes back.
                 logger.warning("Could not look for deliveries.", exc_info=True)
             finally:

@@ -8,7 +8,7 @@ import platform
 from collections.abc import Mapping
 from datetime import timedelta
 
-from django.db import DatabaseError, IntegrityError, transaction
+from django.db import Error, IntegrityError, transaction
 from django.db.models import QuerySet
 
 from hitl_approvals.models import DbNow, SweepMark, db_now_plus
@@ -35,7 +35,7 @@ def note_sweep(moved: dict[str, int]) -> bool:
     report = {"moved": moved, "process": f"{platform.node()}:{os.getpid()}"}
     try:
         return _note(report)
-    except DatabaseError:
+    except Error:
         logger.warning("The sweeper could not note its pass.", exc_info=True)
         return False
 

@@ -14,7 +14,7 @@ from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
-from django.db import DatabaseError
+from django.db import Error
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from hitl_approvals import dispatchers, failpoints
@@ -93,7 +93,7 @@ def _each(move: Callable[[Any], bool | int], found: Iterable[Any]) -> int:
     for row in found:
         try:
             moved += int(move(row))
-        except DatabaseError:
+        except Error:
             logger.warning("The sweeper left a row for later.", exc_info=True)
     return moved
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.core.cache import cache
-from django.db import OperationalError, connections, transaction
+from django.db import InterfaceError, OperationalError, connections, transaction
 from django.test.utils import CaptureQueriesContext
 from rest_framework.authtoken.models import Token
 from rest_framework.test import APIClient
@@ -434,6 +434,27 @@ def test_one_query_looks_at_all_rows(monkeypatch, reviewer) -> None:
 
     assert {told(one.answer()) for one in held} == {(200, "decided")}
     assert set(asked) == {1}
+
+
+@pytest.mark.parametrize("kind", [OperationalError, InterfaceError])
+def test_who_cannot_be_answered_together_looks_alone(
+    reviewer, monkeypatch, caplog, kind
+) -> None:
+    row = scenes.pending()
+    read = answers._read
+
+    def fails(parties: Any) -> Any:
+        # The thread that looks for all, and not the request that looks for itself.
+        if threading.current_thread().name != "hitl-watcher":
+            return read(parties)
+        raise kind("gone away")
+
+    monkeypatch.setattr(answers, "_read", fails)
+    held = asking(reviewer, waiting(row))
+    decide(row)
+
+    assert told(held.answer()) == (200, "decided")
+    assert "could not be read" in caplog.text
 
 
 def test_a_database_that_fails_ends_no_wait(reviewer, monkeypatch, caplog) -> None:

@@ -12,8 +12,10 @@ from collections.abc import Callable
 import pytest
 from django.contrib.auth.models import Group
 from django.core.management import call_command
+from django.db import DatabaseError, InterfaceError
 
 from hitl_approvals import Approve, services, start_turn
+from hitl_approvals.management.commands import hitl_worker
 from hitl_approvals.models import AgentTurn, InterruptEvent, PendingInterrupt
 from tests.concurrency import agents_that_race  # noqa: F401  registers the agent
 
@@ -38,6 +40,21 @@ def test_what_is_owed_runs_once_and_then_the_command_ends() -> None:
     turn.refresh_from_db()
     assert turn.status == "completed"
     assert Group.objects.count() == 1
+
+
+@pytest.mark.parametrize("kind", [DatabaseError, InterfaceError])
+def test_a_database_that_is_away_for_a_moment_does_not_end_the_worker(
+    monkeypatch, capsys, kind
+) -> None:
+    def away(*_names: object) -> None:
+        raise kind("the connection is closed")
+
+    monkeypatch.setattr(hitl_worker.turns, "owed", away)
+
+    call_command("hitl_worker", once=True)
+
+    told = "The database did not answer: the connection is closed\n"
+    assert capsys.readouterr().err == told
 
 
 @pytest.mark.e2e

@@ -7,7 +7,13 @@ import threading
 from datetime import timedelta
 
 import pytest
-from django.db import DatabaseError, connection, connections, transaction
+from django.db import (
+    DatabaseError,
+    InterfaceError,
+    connection,
+    connections,
+    transaction,
+)
 from django.utils import timezone
 
 from hitl_approvals import services
@@ -54,11 +60,14 @@ def test_an_old_mark_is_renewed() -> None:
     assert mark.report["moved"] == {"revoked": 7}
 
 
+@pytest.mark.parametrize("kind", [DatabaseError, InterfaceError])
 def test_a_mark_that_cannot_be_written_ends_no_pass(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    kind: type[Exception],
 ) -> None:
     def broken(report: object) -> bool:
-        raise DatabaseError("the disk is full")
+        raise kind("the disk is full")
 
     monkeypatch.setattr(marks, "_note", broken)
 

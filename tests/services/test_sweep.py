@@ -6,7 +6,7 @@ import logging
 from datetime import timedelta
 
 import pytest
-from django.db import OperationalError
+from django.db import InterfaceError, OperationalError
 
 from hitl_approvals import dispatchers, run_turn, services
 from hitl_approvals.models import AgentTurn, DbNow, PendingInterrupt, db_now_plus
@@ -282,8 +282,9 @@ def test_a_sweeper_lets_nobody_pass_the_turn_that_was_just_let_in(world):
     assert [run_turn(turn.pk) for turn in begun[:0:-1]] == ["dropped", "completed"]
 
 
+@pytest.mark.parametrize("kind", [OperationalError, InterfaceError])
 def test_one_row_that_cannot_be_moved_does_not_hold_up_the_others(
-    world, monkeypatch, caplog
+    world, monkeypatch, caplog, kind
 ):
     good, bad = begin([MAIL]), begin([MAIL])
     for turn in (good, bad):
@@ -293,7 +294,7 @@ def test_one_row_that_cannot_be_moved_does_not_hold_up_the_others(
 
     def expire(pk):
         if pk == stuck:
-            raise OperationalError("locked")
+            raise kind("locked")
         return real(pk)
 
     monkeypatch.setattr(sweeper.decisions, "expire", expire)

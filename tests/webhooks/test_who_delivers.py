@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pytest
 from django.core.management import call_command
-from django.db import DatabaseError
+from django.db import DatabaseError, InterfaceError
 
 from hitl_approvals import delivering, dispatchers, services, tasks
 from hitl_approvals.delivering import Deliverer
@@ -221,10 +221,11 @@ def test_a_deliverer_that_was_never_started_can_be_joined():
     deliverer.join(0)
 
 
+@pytest.mark.parametrize("kind", [DatabaseError, InterfaceError])
 def test_a_database_that_is_away_for_a_moment_does_not_end_the_deliverer(
-    receiver, monkeypatch, caplog
+    receiver, monkeypatch, caplog, kind
 ):
-    real, faults = delivering.upkeep.due_channels, [DatabaseError("away")]
+    real, faults = delivering.upkeep.due_channels, [kind("away")]
 
     def due_channels():
         if faults:

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django.db import DatabaseError
+from django.db import Error
 from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 
@@ -37,7 +37,7 @@ def answer(waiters: Iterable[Waiter]) -> None:
     parties = list(groups.values())
     try:
         read = _read(parties)
-    except DatabaseError:
+    except Error:
         logger.warning("Rows that somebody waits for could not be read.", exc_info=True)
         parties, read = [], Read({}, {})
     for party in parties:

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
-from django.db import DatabaseError, close_old_connections
+from django.db import Error, close_old_connections
 
 from hitl_approvals import delivering, engine
 from hitl_approvals.delivering import Deliverer
@@ -75,7 +75,7 @@ class Command(BaseCommand):
                 if outcome != engine.DROPPED:
                     ran += 1
                     self.stdout.write(f"{turn_id}: {outcome}")
-        except DatabaseError as error:
+        except Error as error:
             # The rows are safe; a database that is away for a moment comes back.
             self.stderr.write(f"The database did not answer: {error}")
         finally:
