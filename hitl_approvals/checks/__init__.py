@@ -16,6 +16,7 @@ from hitl_approvals.checks.agents import (
 )
 from hitl_approvals.checks.broker import check_broker
 from hitl_approvals.checks.database import (
+    check_clock,
     check_database,
     check_one_database,
     check_people,
@@ -30,6 +31,7 @@ ALL: Sequence[Callable[..., list[CheckMessage]]] = (
     check_time_zone,
     check_one_database,
     check_people,
+    check_clock,
     check_database,
     check_broker,
     check_views,

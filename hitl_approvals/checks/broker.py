@@ -10,8 +10,13 @@ from django.core.checks import CheckMessage, register
 from django.core.checks import Warning as CheckWarning
 
 from hitl_approvals.conf import hitl_settings
+from hitl_approvals.exceptions import MissingExtra
 
 TIMEOUTS = ("socket_connect_timeout", "socket_timeout")
+MAKE_AN_APP = (
+    "Make a Celery app in the project's package and import it in that package's "
+    "__init__.py, so that web processes have it too."
+)
 
 
 @register()
@@ -27,6 +32,8 @@ def check_broker(
 
     try:
         broker = BrokerSettings.read()
+    except MissingExtra as error:
+        return [_unknown(str(error), "Install it for web processes and workers.")]
     except Exception as error:  # noqa: BLE001  the site's own configuration code
         return [_unknown(f"Celery's settings cannot be read: {error}")]
     if not broker.named:
@@ -38,13 +45,12 @@ def check_broker(
     return found
 
 
-def _unknown(text: str) -> CheckMessage:
+def _unknown(text: str, what_to_do: str = MAKE_AN_APP) -> CheckMessage:
     return CheckWarning(
         text,
         hint=(
-            "Make a Celery app in the project's package and import it in that "
-            "package's __init__.py, so that web processes have it too; or set "
-            "HITL_APPROVALS['DISPATCHER'] to 'worker' to need no broker."
+            f"{what_to_do} Or set HITL_APPROVALS['DISPATCHER'] to 'worker' to need no "
+            "broker."
         ),
         id="hitl_approvals.W008",
     )

@@ -75,6 +75,30 @@ def check_people(
     ]
 
 
+@register()
+def check_clock(
+    app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> list[CheckMessage]:
+    """Where a column holds no zone, it must hold the UTC that the server's clock tells."""
+    from hitl_approvals.models import AgentTurn
+
+    alias = router.db_for_write(AgentTurn)
+    connection = connections[alias]
+    zone = connection.settings_dict["TIME_ZONE"]
+    if zone in (None, "UTC") or connection.features.supports_timezones:
+        return []
+    return [
+        Error(
+            f"DATABASES[{alias!r}]['TIME_ZONE'] is {zone!r}.",
+            hint=(
+                "Leave it out. On this database Django would write local times, and "
+                "leases and limits are compared with the database's UTC clock."
+            ),
+            id="hitl_approvals.E016",
+        )
+    ]
+
+
 @register(Tags.database)
 def check_database(
     app_configs: Sequence[AppConfig] | None,

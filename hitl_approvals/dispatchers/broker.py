@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 from celery import current_app
+
+from hitl_approvals.exceptions import MissingExtra
 
 REDIS = ("redis", "rediss", "sentinel", "valkey", "valkeys")
 REDIS_VISIBILITY_SECONDS = 3600
@@ -26,12 +29,16 @@ class BrokerSettings:
 
     @classmethod
     def read(cls) -> BrokerSettings:
-        """Read them from the current Celery app."""
+        """Read them from the current Celery app.
+
+        Raises:
+            MissingExtra: The broker is Redis, and its driver is not installed.
+        """
         conf = current_app.conf
         limit = conf.task_time_limit or conf.task_soft_time_limit
         return cls(
             named=bool(conf.broker_write_url or conf.broker_url),
-            transport=str(current_app.connection_for_write().transport_cls),
+            transport=str(_connection().transport_cls),
             options=dict(conf.broker_transport_options or {}),
             task_limit=None if limit is None else float(limit),
         )
@@ -48,7 +55,7 @@ class BrokerSettings:
 
 def address() -> str:
     """Return where the broker is, without its password."""
-    return str(current_app.connection_for_write().as_uri())
+    return str(_connection().as_uri())
 
 
 def reach(seconds: float) -> str | None:
@@ -60,7 +67,7 @@ def reach(seconds: float) -> str | None:
     """
     try:
         # Made here: another thread may have another current app.
-        made = current_app.connection_for_write()
+        made = _connection()
     except Exception as error:  # noqa: BLE001  told to whoever asked
         return _text(error)
     failures: list[str] = []
@@ -80,6 +87,20 @@ def reach(seconds: float) -> str | None:
     if thread.is_alive():
         return f"it did not answer within {seconds:g} s"
     return failures[0] if failures else None
+
+
+def _connection() -> Any:
+    """Return a connection that is not open yet."""
+    try:
+        return current_app.connection_for_write()
+    except AttributeError as error:
+        # Without the driver Kombu says that None has no attribute Redis.
+        if find_spec("redis") is not None:
+            raise
+        raise MissingExtra(
+            "Celery's broker is Redis, whose driver is not installed: "
+            'pip install "django-hitl-approvals[redis]"'
+        ) from error
 
 
 def _text(error: Exception) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from hitl_approvals.checks import broker
 from hitl_approvals.dispatchers.broker import BrokerSettings
 from hitl_approvals.exceptions import MissingExtra
 from hitl_approvals.registry import AgentDefinition, Tool, registry, tool
+from tests.workspace import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +63,28 @@ def test_naive_datetimes_are_refused(settings: Settings) -> None:
     settings.USE_TZ = False
 
     assert ids() == ["E001"]
+
+
+@pytest.mark.parametrize(
+    ("zone", "keeps_zones", "found"),
+    [
+        ("Asia/Kathmandu", False, ["E016"]),
+        ("Asia/Kathmandu", True, []),
+        ("UTC", False, []),
+        (None, False, []),
+    ],
+)
+def test_local_times_are_refused_where_columns_keep_no_zone(
+    monkeypatch: pytest.MonkeyPatch,
+    zone: str | None,
+    keeps_zones: bool,
+    found: list[str],
+) -> None:
+    connection = connections["default"]
+    monkeypatch.setitem(connection.settings_dict, "TIME_ZONE", zone)
+    monkeypatch.setattr(connection.features, "supports_timezones", keeps_zones)
+
+    assert ids() == found
 
 
 class Scattered:
@@ -218,6 +243,31 @@ def test_celery_settings_that_cannot_be_read_are_warned_of(
 
     assert message.id == "hitl_approvals.W008"
     assert "site.celeryconfig" in message.msg
+
+
+def test_a_missing_driver_is_named_and_not_what_kombu_makes_of_it() -> None:
+    script = (
+        "import sys; sys.modules['redis'] = None\n"
+        "from django.conf import settings; settings.HITL_APPROVALS = {}\n"
+        "import django; django.setup()\n"
+        "from celery import Celery\n"
+        "Celery(broker='redis://127.0.0.1:1/0').set_current()\n"
+        "from hitl_approvals import checks\n"
+        "from hitl_approvals.dispatchers import broker\n"
+        "(found,) = checks.check_broker(None)\n"
+        "print(found.id, found.msg, found.hint, broker.reach(5), sep='\\n')\n"
+    )
+
+    told = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True
+    )
+
+    assert told.returncode == 0, told.stderr
+    number, message, hint, reached = told.stdout.splitlines()
+    assert number == "hitl_approvals.W008"
+    assert message.endswith('pip install "django-hitl-approvals[redis]"')
+    assert hint.startswith("Install it for web processes and workers. Or set ")
+    assert reached == f"MissingExtra: {message}"
 
 
 def stands_for_ours(request: Any) -> HttpResponse:
