@@ -41,7 +41,8 @@ def read(conditions: Iterable[Any], values: list[Any]) -> tuple[Hashable, ...]:
     """Return the shape of conditions, and add what varies to `values`.
 
     Raises:
-        TypeError: A condition is an expression, such as Django's own `Exists`.
+        TypeError: A condition is an expression, such as Django's own `Exists`, or lists
+            one.
     """
     return tuple(_read(conditions, values))
 
@@ -52,8 +53,9 @@ def _read(conditions: Iterable[Any], values: list[Any]) -> Iterator[Hashable]:
             lookup, value = one
             yield lookup
             if isinstance(value, _MANY):
-                values.extend(value)
-                yield len(value)
+                listed = _listed(value)
+                values.extend(listed)
+                yield len(listed)
             else:
                 yield _form(value, values, fixed=_is_fixed(value))
         elif isinstance(one, Q):
@@ -62,6 +64,15 @@ def _read(conditions: Iterable[Any], values: list[Any]) -> Iterator[Hashable]:
             yield one.model, read(one.conditions, values)
         else:
             raise TypeError(f"{one!r} is no condition that is compiled once.")
+
+
+def _listed(values: Iterable[Any]) -> list[Any]:
+    """Return what a column may be one of: never NULL, as with Django's own `in`."""
+    found = [one for one in values if one is not None]
+    for one in found:
+        if type(one) not in _PLAIN and hasattr(one, "resolve_expression"):
+            raise TypeError(f"{one!r} is an expression, and stands in a list.")
+    return found
 
 
 def read_changes(changes: Mapping[str, Any], values: list[Any]) -> tuple[Hashable, ...]:
@@ -128,7 +139,7 @@ def _with_slots(model: type[Model], one: Any, slots: Slots) -> Q:
             return Q((lookup, value))
         field = _field(model, lookup)
         if isinstance(value, _MANY):
-            return Q((lookup, [slots.to_compare(field) for _one in value]))
+            return Q((lookup, [slots.to_compare(field) for _one in _listed(value)]))
         return Q((lookup, _in_place(value, slots.to_compare, field)))
     if isinstance(one, Q):
         children = [_with_slots(model, child, slots) for child in one.children]

@@ -79,6 +79,8 @@ CONDITIONS = [
     pytest.param((), {"agent__in": []}, id="none of"),
     pytest.param((Q(agent="b") | Q(agent="c"),), {}, id="or"),
     pytest.param((~Q(agent="a"),), {"attempts__gte": 0}, id="not"),
+    pytest.param((~Q(agent__in=[None, "a"]),), {}, id="not one of, nor NULL"),
+    pytest.param((~Q(agent__in=[None]),), {}, id="not one of nothing"),
     pytest.param((Q(agent="b") | Q(Q(agent="a") & ~Q(attempts=1)),), {}, id="nested"),
     pytest.param((Q(pk__in=[]) | Q(agent="a"),), {}, id="or nothing"),
     pytest.param((Q(agent="a"), Q(start_key="one")), {"attempts": 1}, id="several"),
@@ -254,6 +256,11 @@ def test_an_expression_is_no_condition(turns):
     there = Exists(TurnStep.objects.filter(turn=OuterRef("pk")))
     with pytest.raises(TypeError, match="no condition that is compiled once"):
         rows.where(AgentTurn, Q(there)).read()
+
+
+def test_an_expression_in_a_list_is_refused(turns):
+    with pytest.raises(TypeError, match="stands in a list"):
+        rows.where(AgentTurn, agent__in=["a", F("agent_version")]).read()
 
 
 @pytest.mark.django_db(transaction=True)
