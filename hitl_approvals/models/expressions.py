@@ -97,12 +97,15 @@ def _in_utc(value: Any, *_: Any) -> Any:
     return value.astimezone(UTC) if isinstance(value, datetime) else value
 
 
+_SPAN, _MOMENT, _NOW = DurationField(), DateTimeField(), DbNow()
+
+
 class DbNowPlus(Wrapper):
     """A moment so long from the database's now."""
 
     def __init__(self, varying: timedelta | Slot) -> None:
-        elapsed = _Elapsed(varying, output_field=DurationField())
-        super().__init__(DbNow() + elapsed, output_field=DateTimeField())
+        elapsed = _Elapsed(varying, output_field=_SPAN)
+        super().__init__(_NOW + elapsed, output_field=_MOMENT)
         self.varying = varying
         """The one thing in which two of these differ in the shape of a statement."""
 
