@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -234,6 +235,71 @@ def test_a_function_that_takes_the_output_is_called_if_the_site_lets_it_be(
         assert ran == ["all"]
         return
     fails(turn, "No gate stands before `tell`", "takes the agent's output")
+    assert ran == []
+
+
+def _of_choices(tell: Callable[[str], str]) -> Any:
+    from pydantic_ai import Choice, Choices
+
+    return Choices({"tell": Choice("All.", value=partial(tell, "all"))}, name="Doing")
+
+
+def _in_a_union(tell: Callable[[str], str]) -> Any:
+    return _of_choices(tell) | int
+
+
+def _in_an_alias(tell: Callable[[str], str]) -> Any:
+    from typing_extensions import TypeAliasType
+
+    return TypeAliasType("Both", _in_a_union(tell))
+
+
+def _cached(tell: Callable[[str], str]) -> Any:
+    from pydantic_ai import TextOutput
+
+    return TextOutput(cache(tell))
+
+
+@pytest.mark.parametrize("shape", [_of_choices, _in_a_union, _in_an_alias, _cached])
+@pytest.mark.parametrize("mark", [False, True])
+def test_an_action_that_the_output_chooses_runs_if_the_site_lets_it_be(
+    built: Any, shape: Callable[..., Any], mark: bool
+) -> None:
+    ran: list[str] = []
+
+    def tell(what: str) -> str:
+        ran.append(what)
+        return f"told {what}"
+
+    def factory(tools: Any) -> Any:
+        from pydantic_ai import Agent, ToolOutput
+        from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+
+        from hitl_approvals.agents.pydantic_ai import ungated
+
+        def reply(messages: Any, info: Any) -> Any:
+            if info.output_tools:
+                name = info.output_tools[0].name
+                return ModelResponse(
+                    parts=[ToolCallPart(name, {"response": "tell"}, "o1")]
+                )
+            return ModelResponse(parts=[TextPart("all")])
+
+        given = shape(tell)
+        if mark and shape is _cached:
+            given = ungated(given)
+        elif mark:
+            given = [ungated(ToolOutput(_of_choices(tell))), int]
+        return Agent(scripts.model(reply), tools=tools, output_type=given)
+
+    turn = turns.begin([], agent=built(factory))
+
+    if mark:
+        assert (turn.status, turn.output) == ("completed", "told all"), turn.last_error
+        assert ran == ["all"]
+        return
+    name = "tell" if shape is _cached else "Doing"
+    fails(turn, f"No gate stands before `{name}`", "takes the agent's output")
     assert ran == []
 
 

@@ -13,6 +13,8 @@ from pydantic_ai import (
     TextOutput,
     ToolOutput,
 )
+from pydantic_ai._utils import get_union_args
+from pydantic_ai.output import _ChoicesActions
 
 from hitl_approvals.agents.pydantic_ai import UNGATED
 
@@ -30,8 +32,22 @@ def foreign_functions(output_type: Any) -> Iterator[str]:
     if isinstance(output_type, (list, tuple)):
         for one in output_type:
             yield from foreign_functions(one)
+    elif isinstance(output_type, WRAPPERS):
+        if not hasattr(output_type, UNGATED):
+            yield from _inside(output_type)
+    elif union := get_union_args(output_type):
+        yield from foreign_functions(union)
+    elif _ChoicesActions.of(output_type):
+        # Its values are called with nothing: what the model says is which.
+        yield output_type.__name__
     elif inspect.isfunction(output_type) or inspect.ismethod(output_type):
         yield output_type.__name__
-    elif isinstance(output_type, WRAPPERS) and not hasattr(output_type, UNGATED):
-        for name in ("output", "output_function", "outputs"):
-            yield from foreign_functions(getattr(output_type, name, ()))
+
+
+def _inside(wrapper: Any) -> Iterator[str]:
+    if isinstance(wrapper, TextOutput):
+        # Called whatever it is, also with a decorator around it that is no function.
+        taker = wrapper.output_function
+        yield getattr(taker, "__name__", type(taker).__name__)
+    for name in ("output", "outputs"):
+        yield from foreign_functions(getattr(wrapper, name, ()))
