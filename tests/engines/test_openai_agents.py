@@ -7,13 +7,14 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from hitl_approvals import Edit, Reject, results, services
+from hitl_approvals import Edit, Reject, results
 from hitl_approvals.exceptions import NotInTurn
 from hitl_approvals.models import AgentTurn
 from hitl_approvals.registry import AgentDefinition, registry
@@ -222,7 +223,9 @@ def test_a_tool_belongs_to_a_turn(declare: Declare) -> None:
     assert the_world.effects == []
 
 
-def _blocking(blocked: Callable[[str], bool]) -> Callable[[list[Any]], Any]:
+def _blocking(
+    blocked: Callable[[str], bool], behaviour: str = "reject_content"
+) -> Callable[[list[Any]], Any]:
     """Return a factory whose `pay` has a guardrail that looks at the arguments."""
 
     def target(tools: list[Any]) -> Any:
@@ -233,7 +236,8 @@ def _blocking(blocked: Callable[[str], bool]) -> Callable[[list[Any]], Any]:
         @tool_input_guardrail
         def look(data: Any) -> Any:
             if blocked(data.context.tool_arguments):
-                return ToolGuardrailFunctionOutput.reject_content("not this one")
+                said: Any = {"type": behaviour, "message": "not this one"}
+                return ToolGuardrailFunctionOutput(None, said)
             return ToolGuardrailFunctionOutput.allow()
 
         for one in tools:
@@ -257,25 +261,43 @@ def test_what_a_tools_guardrail_refuses_is_asked_of_nobody(declare: Declare) -> 
     assert len(turns.rows(turn)) == 1
 
 
-def test_a_guardrail_that_refuses_what_has_run_is_a_visible_stop(
-    declare: Declare,
+@pytest.mark.parametrize("behaviour", ["reject_content", "raise_exception"])
+def test_a_guardrail_is_not_asked_about_what_has_run(
+    behaviour: str, declare: Declare
 ) -> None:
-    refusing: list[bool] = []
-    turn = begin(declare(_blocking(lambda args: bool(refusing))), [pay()])
-    refusing.append(True)
+    looked: list[str] = []
 
+    def once_only(args: str) -> bool:
+        looked.append(json.loads(args)["order"])
+        return "pay" in the_world.names()
+
+    name = declare(_blocking(once_only, behaviour))
+    turn = begin(name, [pay("c1", "A1"), pay("c2", "B2")])
     turns.decide_and_resume(turn)
 
-    assert turn.status == "needs_attention"
-    assert "`pay` was approved and has run" in turn.last_error
-    # The model would have been told that nothing was paid.
-    assert (the_world.names(), the_world.model_calls) == (["pay"], ["reply 0"])
+    # The model would be told of the first that it was not paid.
+    assert told(turn) == ['{"effect": 1}', '{"effect": 2}']
+    assert (the_world.names(), looked) == (["pay", "pay"], ["A1", "B2"])
 
-    refusing.clear()
-    services.retry(turn.pk, by=None, via="test")
-    turns.resume(turn)
-    assert told(turn) == ['{"effect": 1}']
-    assert the_world.names() == ["pay"]
+
+def test_a_guardrail_of_a_class_of_its_own_is_heeded(declare: Declare) -> None:
+    def target(tools: list[Any]) -> Any:
+        from agents import ToolGuardrailFunctionOutput, ToolInputGuardrail
+
+        from tests.engines.openai_agents_support import playing
+
+        class Never(ToolInputGuardrail[Any]):
+            async def run(self, data: Any) -> Any:
+                return ToolGuardrailFunctionOutput.reject_content("never")
+
+        for one in tools:
+            one.tool_input_guardrails = [Never(partial(print))]
+        return playing(tools)
+
+    turn = begin(declare(target), [pay(), NOTE])
+
+    assert told(turn) == ["never"] * 2
+    assert (turns.rows(turn), the_world.effects) == ([], [])
 
 
 @pytest.mark.parametrize("as_tool", [False, True], ids=["over", "tool"])

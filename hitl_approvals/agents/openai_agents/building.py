@@ -46,16 +46,24 @@ class Body:
 class Heeded(ToolInputGuardrail[Any]):
     """A guardrail of the site, whose refusal the turn is told of."""
 
-    async def run(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
-        """Return what the guardrail says of a call.
+    def __init__(self, guardrail: ToolInputGuardrail[Any]) -> None:
+        super().__init__(guardrail.run, guardrail.name)
+        self._guardrail = guardrail
 
-        Raises:
-            RunDiverged: It refuses what was approved before and has run.
+    def get_name(self) -> str:
+        return self._guardrail.get_name()
+
+    async def run(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
+        """Return what the guardrail says of a call; it is not asked about a decided one.
+
+        That one has run, and the model must not be told that it did not.
         """
+        run, call_id = performance(), data.context.tool_call_id
+        if run is not None and run.is_let_through(call_id):
+            return ToolGuardrailFunctionOutput.allow()
         said = await super().run(data)
-        run = performance()
         if run is not None and said.behavior["type"] == "reject_content":
-            run.refused_by_guardrail(data.context.tool_call_id)
+            run.refused_by_guardrail(call_id)
         return said
 
 
@@ -203,9 +211,7 @@ def _settle(agent: Agent[Any]) -> None:
         # still run and be recorded.
         one.timeout_seconds = None
         one.tool_input_guardrails = [
-            each
-            if isinstance(each, Heeded)
-            else Heeded(each.guardrail_function, each.get_name())
+            each if isinstance(each, Heeded) else Heeded(each)
             for each in one.tool_input_guardrails or ()
         ]
 

@@ -139,19 +139,13 @@ class Performance:
         """Note that the SDK is to enter the tool of a decided call."""
         self._let_through[str(item.call_id)] = str(item.name)
 
-    def refused_by_guardrail(self, call_id: str) -> None:
-        """Let a call rest that a guardrail of the site refused: nobody has to decide it.
+    def is_let_through(self, call_id: str) -> bool:
+        """Tell whether a call was decided and has run, and its tool was not entered yet."""
+        return call_id in self._let_through
 
-        Raises:
-            RunDiverged: It was decided before, and the model would be told that it is not.
-        """
+    def refused_by_guardrail(self, call_id: str) -> None:
+        """Let a call rest that a guardrail of the site refused: nobody has to decide it."""
         asked = self._asked.get(call_id)
-        if call_id in self._let_through:
-            self._stop_for(
-                self._let_through[call_id],
-                "was approved and has run, and a guardrail refuses it now: the model would "
-                "be told that it did not run.",
-            )
         for key in [key for key, one in self.turn.waiting.items() if one == asked]:
             del self.turn.waiting[key], self.turn.wanted[key]
 
@@ -162,10 +156,12 @@ class Performance:
             RunDiverged: The model was told something else than what happened.
         """
         for name in self._let_through.values():
-            self._stop_for(
-                name,
-                "was decided, and the SDK passed over it: the agent has no such tool now, "
-                "or something between the model and its tools skipped it.",
+            self.turn.stop(
+                RunDiverged(
+                    f"`{name}` was decided, and the SDK passed over it: the agent has no "
+                    "such tool now, or something between the model and its tools skipped "
+                    f"it. {REMEDY}"
+                )
             )
 
     def _refuse_made_up(self, given: Any) -> None:
@@ -174,9 +170,6 @@ class Performance:
             answered = {str(one.get("call_id")) for one in outputs_in(given)}
             if not answered.isdisjoint(self._let_through):
                 self.require_all_entered()
-
-    def _stop_for(self, name: str, what: str) -> None:
-        self.turn.stop(RunDiverged(f"`{name}` {what} {REMEDY}"))
 
     async def offer(self, call_id: str, name: str) -> bool:
         """Tell whether a person has to decide a call before it may run."""
