@@ -51,7 +51,7 @@ class Heeded(ToolInputGuardrail[Any]):
         self._guardrail = guardrail
 
     def get_name(self) -> str:
-        return self._guardrail.get_name()
+        return str(self._guardrail.get_name())
 
     async def run(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
         """Return what the guardrail says of a call; it is not asked about a decided one.
