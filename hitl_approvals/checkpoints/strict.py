@@ -6,6 +6,7 @@ one, or, told to be strict, hands back its bare data in place of the object.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
@@ -43,6 +44,14 @@ _AS_THEY_ARE = frozenset({"null", "bytes", "bytearray"})
 _SEND = ("langgraph.types", "Send")
 
 
+class _NotMadeError(Exception):
+    """An object of this class cannot be made from what is stored of it."""
+
+    def __init__(self, module: str, name: str, why: str) -> None:
+        self.named, self.why = f"`{module}.{name}`", why
+        super().__init__(f"{self.named}, and it cannot be made again ({why})")
+
+
 class StrictSerializer(JsonPlusSerializer):
     """LangGraph's msgpack, for its own types, the standard library's and those named.
 
@@ -59,19 +68,16 @@ class StrictSerializer(JsonPlusSerializer):
         """Return a value's type and bytes.
 
         Raises:
-            TypeNotAllowed: A type in it is not allowed, or could not be found again;
+            TypeNotAllowed: A type in it is not allowed, or could not be made again;
                 nothing is stored.
         """
         kind, data = super().dumps_typed(obj)
         if kind == "msgpack":
-            for module, name in _types_in(data):
+            types = _types_in(data)
+            for module, name in types:
                 self._require(module, name, "stored in")
-                if not _is_safe(module, name) and _found(module, name) is None:
-                    raise TypeNotAllowed(
-                        f"`{module}.{name}` may not be stored in a checkpoint: nothing "
-                        "in its module has this name, so it could not be found again. "
-                        "Define the class at the top of the module."
-                    )
+            if any(not _is_safe(*one) for one in types):
+                self._require_readable(data)
         return kind, data
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
@@ -83,7 +89,13 @@ class StrictSerializer(JsonPlusSerializer):
         """
         kind, held = data
         if kind == "msgpack":
-            return self._revived(held)
+            try:
+                return self._revived(held)
+            except _NotMadeError as error:
+                raise TypeChanged(
+                    f"A checkpoint holds a {error}. Give the class back its name and its "
+                    "fields."
+                ) from error.__cause__
         if kind not in _AS_THEY_ARE:
             raise TypeNotAllowed(
                 f"A value that is stored as {kind!r} may not be read from a checkpoint: "
@@ -111,7 +123,10 @@ class StrictSerializer(JsonPlusSerializer):
 
     def _object(self, code: int, inner: bytes, revive: Any) -> Any:
         if code == EXT_NUMPY_ARRAY:
-            return self._unpack_ext_hook(code, inner)
+            array = self._unpack_ext_hook(code, inner)
+            if array is None:
+                raise _NotMadeError("numpy", "ndarray", "no numpy, or no plain dtype")
+            return array
         held = _unpacked(inner, revive)
         if code == EXT_DELTA_SNAPSHOT:
             return _DeltaSnapshot(held)
@@ -122,10 +137,19 @@ class StrictSerializer(JsonPlusSerializer):
         try:
             return _made(code, *held)
         except Exception as error:
-            raise TypeChanged(
-                f"A checkpoint holds a `{module}.{name}`, and it cannot be made again "
-                f"({type(error).__name__}). Give the class back its name and its fields."
-            ) from error
+            raise _NotMadeError(module, name, type(error).__name__) from error
+
+    def _require_readable(self, data: bytes) -> None:
+        # Found later, it would stop the turn where a person has decided.
+        try:
+            self._revived(data)
+        except _NotMadeError as error:
+            raise TypeNotAllowed(
+                f"{error.named} may not be stored in a checkpoint: from what is stored of "
+                f"it, it could not be made again ({error.why}). Define the class at the "
+                "top of its module and let it take its own fields, or let the state hold "
+                "plain data."
+            ) from error.__cause__
 
     def _require(self, module: str, name: str, verb: str) -> None:
         if _is_safe(module, name):
@@ -143,21 +167,17 @@ def _is_safe(module: str, name: str) -> bool:
     return (module, name) in SAFE_MSGPACK_TYPES
 
 
-def _found(module: str, name: str) -> Any:
-    return getattr(import_module(module), name, None)
-
-
 def _made(code: int, module: str, name: str, held: Any, method: str = "") -> Any:
     """Make an object as LangGraph does, but hand back nothing in its place."""
     made = getattr(import_module(module), name)
     if code == EXT_CONSTRUCTOR_SINGLE_ARG:
-        return made(held)
+        return _from_value(made, held)
     if code == EXT_CONSTRUCTOR_POS_ARGS:
         if (module, name) == _SEND:
             return made(*held[:2], **dict(zip(["timeout"], held[2:], strict=False)))
         return made(*held)
     if code == EXT_CONSTRUCTOR_KW_ARGS:
-        return made(**held)
+        return _from_fields(made, held)
     if code == EXT_METHOD_SINGLE_ARG:
         if (module, name, method) not in SAFE_MSGPACK_METHODS:
             raise LookupError(f"`{method}` is not called here")
@@ -165,16 +185,42 @@ def _made(code: int, module: str, name: str, held: Any, method: str = "") -> Any
     return _model(code, made, held)
 
 
-def _model(code: int, made: Any, held: dict[str, Any]) -> Any:
+def _from_value(made: Any, held: Any) -> Any:
     try:
-        return made(**held)
+        return made(held)
+    except ValueError:
+        # A member of an enum may be a tuple, which msgpack stores as a list.
+        if not isinstance(held, list):
+            raise
+        return made(tuple(held))
+
+
+def _from_fields(made: Any, held: dict[str, Any]) -> Any:
+    fields = dataclasses.fields(made) if dataclasses.is_dataclass(made) else ()
+    own = {field.name for field in fields if not field.init} & held.keys()
+    one = made(**{name: value for name, value in held.items() if name not in own})
+    for name in own:
+        # Also where it is frozen.
+        object.__setattr__(one, name, held[name])
+    return one
+
+
+def _model(code: int, made: Any, held: Any) -> Any:
+    try:
+        # One with a root alone is stored as what is in it.
+        return made(**held) if isinstance(held, dict) else made(held)
     except Exception:
         # It may not take its own values: for an alias, or a validator of its own.
-        fields = made.model_fields if code == EXT_PYDANTIC_V2 else made.__fields__
-        if not fields.keys() <= held.keys():
+        if not isinstance(held, dict) or not _stored_fields(code, made) <= held.keys():
             raise
         construct = made.model_construct if code == EXT_PYDANTIC_V2 else made.construct
         return construct(**held)
+
+
+def _stored_fields(code: int, made: Any) -> set[str]:
+    if code == EXT_PYDANTIC_V1:
+        return {n for n, one in made.__fields__.items() if not one.field_info.exclude}
+    return {name for name, one in made.model_fields.items() if not one.exclude}
 
 
 def _types_in(data: bytes) -> set[tuple[str, str]]:

@@ -21,7 +21,7 @@ import pytest
 from django.apps import apps
 from django.db import connection, router
 from django.test.utils import CaptureQueriesContext
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model
 
 from hitl_approvals.checkpoints import (
     CheckpointTooNew,
@@ -52,6 +52,43 @@ class Colour(Enum):
 
 class Aliased(BaseModel):
     order: str = Field(alias="orderNumber")
+
+
+@dataclasses.dataclass(frozen=True)
+class Summed:
+    amounts: list[int]
+    total: int = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "total", sum(self.amounts))
+
+
+class Numbers(RootModel[list[int]]):
+    pass
+
+
+class Planet(Enum):
+    EARTH = (5.976e24, 6.37814e6)
+
+
+class Secretive(BaseModel):
+    order: str
+    secret: str = Field(exclude=True)
+
+
+@dataclasses.dataclass
+class Seeded:
+    seed: dataclasses.InitVar[int]
+    number: int = 0
+
+    def __post_init__(self, seed: int) -> None:
+        self.number = seed
+
+
+class Renamed(BaseModel):
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    order: str = Field(serialization_alias="orderNumber")
 
 
 CHANGED: dict[str, Any] = {
@@ -160,6 +197,45 @@ def test_a_model_that_does_not_take_its_own_values_comes_back() -> None:
     put(made, Aliased(orderNumber="A1"))
 
     assert got(made) == Aliased(orderNumber="A1")
+
+
+@pytest.mark.parametrize(
+    "value", [Summed([1, 2]), Numbers([1, 2]), Planet.EARTH], ids=lambda one: str(one)
+)
+def test_what_langgraph_would_hand_back_bare_comes_back(value: Any) -> None:
+    made = saver(allow=[type(value)])
+    put(made, [value])
+
+    assert got(made) == [value]
+
+
+def test_a_field_that_is_never_stored_stops_nobody() -> None:
+    made = saver(allow=[Secretive])
+    put(made, Secretive(order="A1", secret="x"))
+
+    assert got(made).order == "A1"
+    assert not hasattr(got(made), "secret")
+
+
+@pytest.mark.parametrize("value", [Seeded(1), Renamed(order="A1")])
+def test_what_could_not_be_made_again_is_not_stored(value: Any) -> None:
+    name = type(value).__name__
+    with pytest.raises(TypeNotAllowed, match=rf"`.*\.{name}` may not be stored.*again"):
+        put(saver(allow=[type(value)]), {"deep": [value]})
+    assert Checkpoint.objects.count() == 0
+
+
+def test_an_array_that_cannot_be_read_is_not_taken_for_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import ormsgpack
+
+    from hitl_approvals.checkpoints import StrictSerializer
+
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    array = ormsgpack.Ext(6, ormsgpack.packb(["<i8", [1], "C", bytes(8)]))
+    with pytest.raises(TypeChanged, match=r"`numpy\.ndarray`"):
+        StrictSerializer().loads_typed(("msgpack", ormsgpack.packb([array])))
 
 
 def test_nothing_but_msgpack_is_read() -> None:
