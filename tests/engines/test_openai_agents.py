@@ -512,6 +512,35 @@ def test_what_makes_no_agent_is_a_visible_stop(declare: Declare) -> None:
     assert "returned str" in turn.last_error
 
 
+def _server() -> Any:
+    """Return an MCP server that needs no connection."""
+    from agents.mcp import MCPServer
+    from mcp.types import Tool
+
+    class Late(MCPServer):
+        name = "late"
+
+        async def connect(self) -> None:
+            pass
+
+        async def cleanup(self) -> None:
+            pass
+
+        async def list_tools(self, *args: Any) -> Any:
+            return [Tool(name="look", input_schema={"type": "object"})]
+
+        async def call_tool(self, *args: Any) -> Any:
+            raise NotImplementedError
+
+        async def list_prompts(self) -> Any:
+            raise NotImplementedError
+
+        async def get_prompt(self, *args: Any) -> Any:
+            raise NotImplementedError
+
+    return Late()
+
+
 def _adding(what: str) -> Callable[[list[Any]], Any]:
     """Return a factory whose agent is given more by a hook, while it runs."""
 
@@ -524,6 +553,9 @@ def _adding(what: str) -> Callable[[list[Any]], Any]:
             async def on_start(self, context: Any, agent: Any) -> None:
                 if what == "a tool":
                     agent.tools.append(_foreign())
+                    return
+                if what == "an MCP server":
+                    agent.mcp_servers.append(_server())
                     return
                 other = Agent(name="other", model=Playing(play_input))
                 if what == "a handoff":
@@ -545,6 +577,7 @@ def _adding(what: str) -> Callable[[list[Any]], Any]:
         ("a tool", "`look`"),
         ("a handoff", "`transfer_to_other`"),
         ("an agent", "`helper`"),
+        ("an MCP server", "`late`"),
     ],
 )
 def test_what_an_agent_is_given_while_it_runs_is_a_visible_stop(

@@ -131,7 +131,10 @@ def require_found(
     for handoff in handoffs:
         if id(_target(handoff, agents[0])) not in known:
             raise _newcomer(handoff.tool_name)
-    has_servers = any(agent.mcp_servers for agent in agents)
+    servers = [server for agent in agents for server in agent.mcp_servers]
+    for server in servers:
+        if not getattr(server, UNGATED, False):
+            raise _newcomer(server.name)
     for one in tools:
         inner = agent_inside(one)
         if is_gated(one) or (inner is not None and id(inner) in known):
@@ -142,7 +145,7 @@ def require_found(
                 "one's name. Rename it."
             )
         origin = getattr(one, "_tool_origin", None)
-        is_served = has_servers and getattr(origin, "mcp_server_name", None)
+        is_served = servers and getattr(origin, "mcp_server_name", None)
         if not is_served and not getattr(one, UNGATED, False):
             raise _newcomer(one.name)
 
