@@ -10,7 +10,15 @@ from hitl_approvals import services
 from hitl_approvals.decisions import Approve
 from hitl_approvals.models import AgentTurn, PendingInterrupt
 from hitl_approvals.testing import run_owed
-from tests.admin.scenes import ask, charge_in_doubt, key_of, refund, url
+from tests.admin.scenes import (
+    REFUND,
+    ask,
+    call,
+    charge_in_doubt,
+    key_of,
+    refund,
+    url,
+)
 from tests.browser.conftest import OpenAs
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -53,6 +61,55 @@ def test_edit_is_confirmed(open_as: OpenAs, reviewer: User, scripts: bool) -> No
         "edit",
         True,
     )
+
+
+BROKEN = """cells => cells.flatMap(cell => {
+    const found = [];
+    const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+        for (const word of node.data.matchAll(/\\S+/g)) {
+            const range = document.createRange();
+            range.setStart(node, word.index);
+            range.setEnd(node, word.index + word[0].length);
+            if (range.getClientRects().length > 1) found.push(word[0]);
+        }
+    }
+    if (cell.scrollWidth > cell.clientWidth) found.push(`too wide: ${cell.innerText}`);
+    return found;
+})"""
+"""The words of cells that are broken between two letters, and cells too small."""
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.parametrize("width", [1440, 1280, 1024, 800, 390, 320])
+def test_no_word_of_ours_is_broken_where_an_edit_is_confirmed(
+    open_as: OpenAs, reviewer: User, width: int, language: str
+) -> None:
+    given = {**REFUND, "book_on": None}
+    del given["note"]
+    row = call("desk_refund", given)
+    size = {"width": width, "height": 900}
+    page = open_as(reviewer, url(row, "edit"), viewport=size, locale=language)
+    page.fill(f"#id_{key_of(row, 'amount')}", "120.00")
+    page.fill(f"#id_{key_of(row, 'note')}", "x" * 190)
+    page.fill(f"#id_{key_of(row, 'book_on')}", "2026-12-02T09:30")
+    page.uncheck(f"input[name='{key_of(row, 'book_on__null')}']")
+    items = key_of(row, "items")
+    page.click(f"button[name=drop][value='{items}:1']")
+    expect(page.locator(f"#id_{items}_1_p1")).to_have_count(0)
+    page.click(".desk-foot button[value=review]")
+    page.wait_for_selector(".desk-diff ins")
+
+    # Without room for columns the head of the table is for screen readers only.
+    heads = ".desk-diff thead th, " if width >= 1280 else ""
+    cells = page.locator(f"{heads}.desk-diff .desk-difference")
+    values = page.locator(".desk-diff td[data-label]")
+
+    said = {"en": {"added", "left out"}, "de": {"hinzugefügt", "weggelassen"}}
+    assert said[language] <= set(cells.all_inner_texts())
+    assert cells.evaluate_all(BROKEN) == []
+    assert "x" * 190 in values.evaluate_all(BROKEN)
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
 @SCRIPTS
