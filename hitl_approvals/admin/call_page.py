@@ -32,6 +32,7 @@ from hitl_approvals.enums import (
     InterruptKind,
     InterruptStatus,
     ToolMode,
+    TurnStatus,
 )
 from hitl_approvals.models import PendingInterrupt
 
@@ -80,6 +81,12 @@ class CallPage:
         in_doubt = self.row.status == InterruptStatus.IN_DOUBT
         edited = self.row.decision_args_text is not None
         return "decided" if in_doubt and edited else "arguments"
+
+    @property
+    def turn_waits(self) -> bool:
+        """Whether the turn goes on by itself once all of its calls are decided."""
+        turn = self.row.turn
+        return turn is not None and turn.status == TurnStatus.SUSPENDED
 
     @property
     def is_question(self) -> bool:

@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from hitl_approvals import services
 from hitl_approvals.admin import arguments, dates, shapes, values
-from hitl_approvals.decisions import Edit
+from hitl_approvals.decisions import Approve, Edit
+from hitl_approvals.engine import run_turn
 from hitl_approvals.models import PendingInterrupt
 from tests.admin.scenes import REFUND, ask, call, refund, start, url
 
@@ -279,3 +280,30 @@ def test_ten_thousand_arguments_are_counted() -> None:
     assert len(table.rows) == arguments.MOST_ROWS
     assert table.in_part == 9900
     assert table.summary == "10000 arguments, 9900 not shown, 1 hidden, secret"
+
+
+WHEN = "The turn goes on when each of them is decided."
+
+
+def test_what_a_turn_waits_for_is_said_while_it_waits(desk: Client) -> None:
+    turn = start(*[("desk_hurry", {"service": name}) for name in "ab"])
+    first, second = PendingInterrupt.objects.filter(turn=turn).order_by("position")
+
+    services.decide(first.pk, Approve(), by=None, via="python")
+    waiting = [page_of(desk, row) for row in (first, second)]
+    services.decide(second.pk, Approve(), by=None, via="python")
+    due = page_of(desk, first)
+    run_turn(turn.pk)
+    over = [page_of(desk, row) for row in (first, second)]
+
+    assert [WHEN in page for page in waiting] == [True, True]
+    assert [WHEN in page for page in (due, *over)] == [False, False, False]
+    assert all("The other calls of this turn" in page for page in over)
+
+
+def test_a_turn_that_was_cancelled_is_not_said_to_go_on(desk: Client) -> None:
+    turn = start(*[("desk_hurry", {"service": name}) for name in "ab"])
+    services.cancel(turn.pk, by=None, via="python")
+
+    for row in PendingInterrupt.objects.filter(turn=turn):
+        assert WHEN not in page_of(desk, row)
