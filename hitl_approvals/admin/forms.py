@@ -100,7 +100,7 @@ class SchemaForm:
         """Put errors with a dotted place beside the fields that they are about."""
         for error in errors:
             loc = error.get("loc", "")
-            message = self._redactor.clean(error.get("message", ""))
+            message = _sentence(self._redactor.clean(error.get("message", "")))
             owner = self._owner(loc)
             if owner is None:
                 self.errors.append(f"{loc}: {message}" if loc else message)
@@ -217,6 +217,11 @@ def edit_form(arguments: args.CallArguments) -> SchemaForm:
             )
         )
     return SchemaForm(made, arguments.redactor(), kept)
+
+
+def _sentence(message: str) -> str:
+    """Return what a validator says as a sentence: others stand before and after it."""
+    return message if message.endswith((".", "!", "?", "…")) else f"{message}."
 
 
 def _inputs(node: Node) -> int:

@@ -27,7 +27,8 @@ def _range(schema: Mapping[str, Any]) -> list[str]:
     ):
         bound = schema.get(key)
         if isinstance(bound, (int, float)) and not isinstance(bound, bool):
-            said.append(text % bound)
+            # What pydantic writes is a float, even for a bound of 0.
+            said.append(text % str(bound).removesuffix(".0"))
     return said
 
 

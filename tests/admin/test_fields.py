@@ -7,7 +7,7 @@ from django.template.loader import render_to_string
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from hitl_approvals.admin import shapes
+from hitl_approvals.admin import limits, shapes
 from hitl_approvals.admin.fields import Field
 from hitl_approvals.admin.shapes import MISSING
 from hitl_approvals.admin.widgets import same
@@ -235,3 +235,19 @@ def test_a_schema_is_said_in_words(schema: Any, words: str) -> None:
     }
 
     assert shapes.read(schema, root).words == words
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"exclusiveMinimum": 0.0}, "more than 0"),
+        ({"minimum": -3.0, "maximum": 10.0}, "at least -3, at most 10"),
+        ({"exclusiveMaximum": 0.5}, "less than 0.5"),
+        ({"multipleOf": 100}, "a multiple of 100"),
+        ({"maximum": 1e300}, "at most 1e+300"),
+    ],
+)
+def test_a_bound_is_said_as_a_person_writes_it(
+    schema: dict[str, Any], words: str
+) -> None:
+    assert limits.words(schema) == words
