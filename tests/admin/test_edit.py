@@ -8,7 +8,7 @@ from django.test import Client
 
 from hitl_approvals import canonical
 from hitl_approvals.engine import run_turn
-from hitl_approvals.models import PendingInterrupt
+from hitl_approvals.models import AgentTurn, PendingInterrupt
 from tests.admin import agents_for_admin
 from tests.admin.html_forms import as_sent, form_to
 from tests.admin.scenes import REFUND, call, confirm, edit, key_of, refund, url
@@ -56,6 +56,39 @@ def test_an_untouched_form_approves_the_very_same_bytes(
     assert decided.decision == "approve"
     assert decided.args_text == row.args_text
     assert decided.decision_digest == row.args_digest
+
+
+def test_an_untouched_form_is_said_to_be_an_approval(desk: Client) -> None:
+    row = refund()
+
+    step_two = edit(desk, row)
+    confirm(desk, step_two, reason="Looks right to me.")
+
+    page = step_two.content.decode()
+    assert "The agent is told what you changed" not in page
+    assert "this is recorded as an approval" in page
+    assert "kept with the decision, the agent does not read it" in page
+    run_turn(row.turn_id)
+    row.refresh_from_db()
+    assert (row.decision, row.reason) == ("approve", "Looks right to me.")
+    told = AgentTurn.objects.get(pk=row.turn_id).output
+    assert "refunded" in str(told)
+    assert "Looks right to me." not in str(told)
+
+
+def test_a_changed_form_is_said_to_be_told_to_the_agent(desk: Client) -> None:
+    row = refund()
+
+    step_two = edit(desk, row, amount="7")
+    confirm(desk, step_two, reason="The jug stays.")
+
+    page = step_two.content.decode()
+    assert "The agent is told what you changed" in page
+    assert "if you like; the agent reads it" in page
+    run_turn(row.turn_id)
+    told = str(AgentTurn.objects.get(pk=row.turn_id).output)
+    assert "A reviewer changed this call" in told
+    assert "The jug stays." in told
 
 
 @pytest.mark.parametrize("args", AWKWARD)
@@ -159,6 +192,21 @@ def test_what_does_not_fit_is_said_at_step_one(
     assert "Step 1 of 2" in response.content.decode()
     row.refresh_from_db()
     assert row.status == "pending"
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"note": "x" * 201}, "note: The value is too long."),
+        ({"amount": ""}, "amount: A value is needed here."),
+    ],
+)
+def test_the_summary_of_faults_is_made_of_sentences(
+    desk: Client, changes: dict[str, str], sentence: str
+) -> None:
+    page = edit(desk, refund(), **changes).content.decode()
+
+    assert f"{sentence}</a> All you typed is still here." in page
 
 
 def test_a_null_tick_replaces_the_value(desk: Client) -> None:

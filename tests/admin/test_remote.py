@@ -75,6 +75,19 @@ def test_it_is_approved(desk: Client) -> None:
     assert "ran once, resolved" in desk.get(url(row)).content.decode()
 
 
+def test_its_agent_reads_why_an_untouched_edit_was_approved(desk: Client) -> None:
+    row = remote.ask()
+
+    step_two = edit(desk, row)
+    confirm(desk, step_two, reason="Looks right to me.")
+
+    page = step_two.content.decode()
+    assert "this is recorded as an approval" in page
+    assert "if you like; the agent reads it" in page
+    found = remote.fetch(row)
+    assert (found.decision, found.reason) == ("approve", "Looks right to me.")
+
+
 def test_it_is_rejected(desk: Client) -> None:
     row = remote.ask()
 
