@@ -152,7 +152,7 @@ def _begin(run: Run, call: Call, step: TurnStep | None) -> dict[str, Any] | Open
         )
     try:
         if tool.effect == ToolMode.TRANSACTIONAL:
-            return _transactional(run, call, tool, values, step)
+            return _transactional(run, call, tool, step)
         return _effectful(run, call, tool, values, step)
     except effects.ApprovalLapsed:
         return Open.LAPSED
@@ -188,13 +188,13 @@ def _transactional(
     run: Run,
     call: Call,
     tool: Tool[Any, Any],
-    values: dict[str, Any],
     step: TurnStep,
 ) -> dict[str, Any] | Open:
     def body() -> Any:
         # Inside the transaction: what it read still holds when the effect commits.
         require_precondition(tool, approved_values(call, tool))
-        return dumped(tool, _called(tool, values, step))
+        # Anew: a body that runs again may have changed what it was given before.
+        return dumped(tool, _called(tool, approved_values(call, tool), step))
 
     try:
         transactional.run_body(run, step, body, digest_run=may_run(call))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from enum import IntEnum
 from typing import Any, TypeVar
 
@@ -142,11 +142,23 @@ class _Attempt:
 
     def lost_its_connection(self) -> bool:
         """Tell whether the database let go of this, surely without a commit."""
-        if self.came_to == _Stage.BEGIN:
-            return self._held is not None
         # Django replaces a connection on which it cannot even roll back.
         replaced = self._connection.connection is not self._held
+        if self.came_to == _Stage.BEGIN:
+            return self._held is not None and (replaced or not self._answers())
         return replaced and self.came_to == _Stage.WORK
+
+    def _answers(self) -> bool:
+        """Tell whether the connection is there, with what somebody began on it by SQL."""
+        try:
+            with (
+                self._connection.wrap_database_errors,
+                closing(self._held.cursor()) as it,
+            ):
+                it.execute("SELECT 1")
+        except Error:
+            return False
+        return True
 
 
 def _retried(work: Callable[[_Attempt], T]) -> T:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
-from django.db import IntegrityError, OperationalError, connection, transaction
+from django.db import (
+    DatabaseError,
+    IntegrityError,
+    OperationalError,
+    connection,
+    transaction,
+)
 
+from hitl_approvals import tool
 from hitl_approvals.exceptions import UnsafeContext
+from hitl_approvals.registry import registry
 from hitl_approvals.services import transactions
 from hitl_approvals.services.transactions import (
     may_be_refused,
@@ -108,6 +118,7 @@ def test_a_transaction_that_cannot_begin_is_begun_on_another_connection(monkeypa
 
     def set_autocommit(autocommit, **options):
         if failures and not autocommit:
+            lose_the_connection()
             raise failures.pop()
         real(autocommit, **options)
 
@@ -116,6 +127,21 @@ def test_a_transaction_that_cannot_begin_is_begun_on_another_connection(monkeypa
     run_atomic(lambda: Group.objects.create(name="there"))
 
     assert names() == ["there"]
+
+
+def test_a_transaction_that_somebody_began_by_sql_is_not_thrown_away():
+    """Whether it can be joined is the driver's business; it is no lost connection."""
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+    try:
+        Group.objects.create(name="theirs")
+        with suppress(DatabaseError):
+            run_atomic(lambda: Group.objects.create(name="ours"))
+        assert "theirs" in names()
+    finally:
+        # None is open where the driver let it be joined, and with it be committed.
+        with suppress(DatabaseError), connection.cursor() as cursor:
+            cursor.execute("ROLLBACK")
 
 
 def test_a_database_that_stays_away_is_not_asked_again_and_again(monkeypatch):
@@ -215,6 +241,27 @@ def test_the_body_of_a_transactional_tool_runs_again_and_is_kept_once(world):
 
     assert decide_and_resume(turn) == "completed"
     assert names() == ["row-0"]
+
+
+def test_a_body_that_runs_again_is_given_what_was_approved(world, monkeypatch):
+    """And not what it made of its arguments before."""
+
+    @tool(name="enroll", effect="transactional")
+    def enroll(people: list[str]) -> str:
+        """Make a row for each of them, and one for all."""
+        people.append("all of " + "-".join(people))
+        for one in people:
+            Group.objects.create(name=one)
+        return str(world.act("enroll", people=people))
+
+    known = registry.agents["scripted"]
+    tools = {**known.tools, "enroll": enroll}
+    monkeypatch.setitem(registry.agents, "scripted", replace(known, tools=tools))
+    world.plan("enroll", acts_then(lose_the_connection))
+    turn = begin([call("enroll", "e", people=["a", "b"])])
+
+    assert decide_and_resume(turn) == "completed"
+    assert names() == ["a", "all of a-b", "b"]
 
 
 def test_a_transactional_tool_that_is_committed_never_runs_again(world):
