@@ -173,6 +173,27 @@ def test_a_tool_of_the_provider_is_used_if_the_site_lets_it_be(
     assert asked == []
 
 
+def test_a_tool_of_a_provider_that_has_none_gives_way_to_a_gated_one(
+    built: Any,
+) -> None:
+    def factory(tools: Any) -> Any:
+        from pydantic_ai import Agent
+        from pydantic_ai.capabilities import WebSearch
+
+        model = scripts.model()
+        model.profile = {**model.profile, "supported_native_tools": frozenset()}
+        (pay,) = [one for one in tools if one.name == "pay"]
+        others = [one for one in tools if one is not pay]
+        return Agent(model, tools=others, capabilities=[WebSearch(local=pay)])
+
+    turn = turns.begin([PAY], agent=built(factory))
+
+    assert turn.status == "suspended", turn.last_error
+    turns.decide_and_resume(turn)
+    assert turn.status == "completed", turn.last_error
+    assert the_world.names() == ["pay"]
+
+
 def _as_function(told: Callable[[str], str]) -> Any:
     return [told]
 

@@ -10,6 +10,7 @@ from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.native_tools import AbstractNativeTool
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
@@ -44,7 +45,8 @@ class RecordedModel(WrapperModel):
             LeaseLost: The turn is not this run's any more.
             RunDiverged: The provider would run a tool that no gate stands before.
         """
-        require_known_far(model_request_parameters.native_tools, self._visit.turn)
+        far = self._used_far(model_settings, model_request_parameters)
+        require_known_far(far, self._visit.turn)
 
         async def ask() -> Any:
             reply = await self.wrapped.request(
@@ -58,6 +60,16 @@ class RecordedModel(WrapperModel):
         (reply,) = loaded([recorded])
         made: ModelResponse = reply
         return made
+
+    def _used_far(
+        self, settings: ModelSettings | None, parameters: ModelRequestParameters
+    ) -> list[AbstractNativeTool]:
+        if not parameters.native_tools:
+            return []
+        # A model leaves out what it does not know and a tool here stands in for.
+        _settings, prepared = self.wrapped.prepare_request(settings, parameters)
+        used = {one.unique_id for one in prepared.native_tools}
+        return [one for one in parameters.native_tools if one.unique_id in used]
 
     def request_stream(self, *_given: Any, **_options: Any) -> NoReturn:
         """Refuse: a stream cannot be recorded before it is acted on.
