@@ -14,7 +14,7 @@ from hitl_approvals.testing.agent_contract_harness import INPUT, AgentContractHa
 from hitl_approvals.testing.agent_contract_world import FREE, READING, UNSAFE, call
 
 LARGE = 2**53 + 1
-"""The smallest number above 0 that a float does not hold."""
+"""The smallest whole number above 0 that a float does not hold."""
 WORDS = 'caf\u00e9 "1\\2" \u2028 <b> \U0001f600'
 """Letters that get lost where text is written or escaped twice."""
 COLOR = {
