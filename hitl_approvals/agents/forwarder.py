@@ -21,6 +21,7 @@ from hitl_approvals.awaiting import awaited
 from hitl_approvals.exceptions import HitlConfigurationError, InterruptSuspended
 from hitl_approvals.models import AgentTurn, PendingInterrupt
 from hitl_approvals.registry import AgentDefinition
+from hitl_approvals.services.partings import left_of_another_kind
 from hitl_approvals.services.run import Run
 
 CAPABILITIES = Capabilities(
@@ -63,7 +64,11 @@ class ForwarderAgent:
         if turn.fence == 1:
             # The cancellation's own: no run ever had the turn, so none started anything.
             return ""
-        return str(awaited(ending, self.engine, turn))
+        kind = self.engine.maker.framework
+        # Another engine knows no such workflow, which is no sign that it is over.
+        return left_of_another_kind(turn, kind) or str(
+            awaited(ending, self.engine, turn)
+        )
 
     def _perform(self, run: Run) -> Completed | Suspended:
         turn = FrameworkTurn(run, self.definition)

@@ -46,5 +46,8 @@ def let_go(turn_id: UUID) -> bool:
 
 
 def _leave(turn: AgentTurn) -> str:
-    agent = load(registry.agents[turn.agent])
-    return agent.leave(turn) if isinstance(agent, Leaving) else ""
+    definition = registry.agents[turn.agent]
+    agent = load(definition)
+    if isinstance(agent, Leaving):
+        return agent.leave(turn)
+    return partings.left_of_another_kind(turn, definition.kind)

@@ -85,7 +85,7 @@ def cancel(
         detail={"reason": reason},
     )
     # With the cancellation itself: an engine is told until the workflow there is over.
-    noted = partings.note(turn.agent)
+    noted = partings.note(turn)
 
     def work() -> None:
         changed = (

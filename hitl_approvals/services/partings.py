@@ -35,15 +35,38 @@ OPEN = "Cancelled here, but perhaps not everywhere."
 """How the last error of such a turn begins."""
 
 
-def note(agent: str) -> dict[str, Any]:
+def note(turn: AgentTurn) -> dict[str, Any]:
     """Return what the statement that cancels a turn leaves on it.
 
     An agent that this process does not know may have an engine: whoever knows it looks.
+    One whose kind has none may have had another when it was paused.
     """
-    definition = registry.agents.get(agent)
-    if definition is not None and definition.kind in OF_ITS_OWN:
+    definition = registry.agents.get(turn.agent)
+    if (
+        definition is not None
+        and definition.kind in OF_ITS_OWN
+        and not left_of_another_kind(turn, definition.kind)
+    ):
         return {"next_run_at": None}
     return {"next_run_at": DbNow(), "dispatched_at": DbNow(), "hints": 0}
+
+
+def left_of_another_kind(turn: AgentTurn, kind: str) -> str:
+    """Return what is open of a workflow that an agent of this kind cannot end.
+
+    Empty if the turn follows none, or one of this kind.
+    """
+    state = turn.state if isinstance(turn.state, dict) else {}
+    data, paused_by = state.get("data"), state.get("framework", kind)
+    if paused_by in {kind, *OF_ITS_OWN}:
+        return ""
+    if not isinstance(data, dict) or "workflow" not in data:
+        return ""
+    return (
+        f"The workflow {data['workflow']} is of kind {paused_by!r}, which agent "
+        f"`{turn.agent}` has no more: end it there by hand, or register the agent under "
+        "that kind until it is over."
+    )
 
 
 def note_again(turn_id: UUID) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from hitl_approvals import run_turn, services
-from hitl_approvals.agents import dbos, restate, temporal
+from hitl_approvals.agents import base, dbos, restate, temporal
 from hitl_approvals.agents.following import LONGEST_WAIT, Following, workflow_id
-from hitl_approvals.agents.forwarder import address_of
+from hitl_approvals.agents.forwarder import ForwarderAgent, address_of
 from hitl_approvals.agents.links import EngineAway
+from hitl_approvals.agents.snapshots import Maker
 from hitl_approvals.engines import DBOSWorkflow, rounds
 from hitl_approvals.exceptions import HitlConfigurationError
 from hitl_approvals.models import AgentTurn, DbNow, db_now_plus
@@ -54,6 +56,12 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> MemoryEngine:
 
 class TestForwarder(EngineContract):
     """What holds for every engine."""
+
+
+class Elsewhere(memory_engine.Address):
+    """Another engine."""
+
+    maker = Maker(framework="elsewhere", distribution="django", adapter=1)
 
 
 def waits(turn: AgentTurn) -> timedelta:
@@ -259,6 +267,40 @@ def test_a_worker_that_started_one_too_late_has_it_ended(
     let_go(turn)
 
     assert engine.is_over(workflow_id(turn))
+
+
+@pytest.mark.parametrize("kind", ["function", "temporal"])
+def test_a_workflow_of_the_kind_that_an_agent_had_before_is_named_and_not_forgotten(
+    engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    turn = begin([PAY])
+    known = registry.agents[AGENT]
+    other = replace(known, kind=kind, target=None)
+    monkeypatch.setitem(registry.agents, AGENT, other)
+    # Another engine would know no such workflow, which is no sign that it is over.
+    monkeypatch.setattr(
+        "hitl_approvals.agents.parting.load",
+        lambda asked: (
+            base.load(asked)
+            if asked is not other
+            else ForwarderAgent(asked, Elsewhere(MemoryEngine()))
+            if kind == "temporal"
+            else object()
+        ),
+    )
+    services.cancel(turn.pk, by=None, via="test")
+
+    assert turns.resume(turn) == "cancelled"
+
+    assert f"The workflow {workflow_id(turn)} is of kind 'memory'" in turn.last_error
+    assert turn.next_run_at is not None
+    assert not engine.is_over(workflow_id(turn))
+
+    monkeypatch.setitem(registry.agents, AGENT, known)
+    let_go(turn)
+
+    assert engine.is_over(workflow_id(turn))
+    assert (turn.next_run_at, turn.last_error) == (None, "")
 
 
 def test_an_address_that_is_none_is_named_without_what_it_holds() -> None:
