@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import timedelta
+from functools import cache, partial
 from typing import Any
 
 from hitl_approvals.agents.extras import imported
@@ -65,6 +66,13 @@ UNREACHED = (
 """Statuses that say nothing about the workflow: somebody has to mend the server first."""
 
 
+@cache
+def _own_runtime(process: int) -> Any:
+    """Return what connects the clients of a process that cannot use its parent's."""
+    runtime = imported("temporalio.runtime", extra=EXTRA)
+    return runtime.Runtime(telemetry=runtime.TelemetryConfig())
+
+
 class TemporalEngine(Engine):
     """A Temporal server."""
 
@@ -97,10 +105,7 @@ class TemporalEngine(Engine):
         key = (os.getpid(), given, self.address.namespace)
         known = _clients.get(key)
         if known is None:
-            connect = self.client.Client.connect
-            _clients[key] = await self._answered(
-                connect(given, namespace=self.address.namespace)
-            )
+            _clients[key] = await self._answered(self._new(given))
             return _clients[key]
         # What connecting asks too: one that is gone is noticed at once, since this is
         # not tried again and again as the other questions are.
@@ -113,6 +118,17 @@ class TemporalEngine(Engine):
             _clients.pop(key, None)
             raise
         return known
+
+    async def _new(self, address: str) -> Any:
+        """Return another client of this process."""
+        connect = partial(
+            self.client.Client.connect, address, namespace=self.address.namespace
+        )
+        try:
+            return await connect()
+        except AssertionError:
+            # A parent used the SDK before it forked: what connects by default is its.
+            return await connect(runtime=_own_runtime(os.getpid()))
 
     async def _answered(self, question: Awaitable[Any]) -> Any:
         """Return what the server answers to a first question.

@@ -384,6 +384,57 @@ def test_a_process_keeps_one_connection_to_a_server(engine: TemporalHarness) -> 
         gc.enable()
 
 
+AFTER_A_FORK = """
+import asyncio, os, sys, traceback
+import django
+django.setup()
+from temporalio.client import Client
+from hitl_approvals.agents.links import EngineAway
+from hitl_approvals.agents.temporal import TemporalEngine
+from hitl_approvals.engines import TemporalWorkflow
+
+NOWHERE = "127.0.0.1:1"
+
+async def look():
+    address = TemporalWorkflow(workflow="any", task_queue="any", client=NOWHERE)
+    async with TemporalEngine(address).link():
+        pass
+
+try:
+    asyncio.run(Client.connect(NOWHERE))
+except RuntimeError:
+    pass
+child = os.fork()
+if child == 0:
+    code = 1
+    try:
+        for _times in range(2):
+            try:
+                asyncio.run(look())
+            except EngineAway as away:
+                code = 0 if "connect" in str(away) else 2
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_process_that_was_forked_from_one_with_a_client_has_its_own() -> None:
+    """The SDK's runtime does not outlive a fork, and will not be used after one."""
+    done = subprocess.run(
+        [sys.executable, "-c", AFTER_A_FORK],
+        cwd=ROOT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": settings.SETTINGS_MODULE},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_what_is_no_address_is_a_visible_stop(
     engine: TemporalHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
