@@ -788,6 +788,21 @@ def test_an_inner_agent_that_swallows_a_stop_is_not_believed(
     assert the_world.names() == ["note"]
 
 
+def test_the_sdk_gives_no_inner_agent_up(declare: Declare) -> None:
+    def hasty(tools: list[Any]) -> Any:
+        front = _two(tools, as_tool=True)
+        front.tools[0].timeout_seconds = 1e-9
+        return front
+
+    turn = started(declare(hasty), "please")
+
+    # Given up, what its calls did would be told to nobody.
+    assert (turn.status, the_world.names()) == ("suspended", ["note"]), turn.last_error
+    turns.decide_and_resume(turn)
+    assert (turn.status, turn.output) == ("completed", "all done"), turn.last_error
+    assert the_world.names() == ["note", "pay"]
+
+
 def test_an_inner_agent_that_streams_is_a_visible_stop(declare: Declare) -> None:
     def streaming(tools: list[Any]) -> Any:
         front = _two(tools, as_tool=True)

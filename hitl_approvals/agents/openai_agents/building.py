@@ -206,17 +206,17 @@ def _target(handoff: Any, agent: Agent[Any]) -> Agent[Any]:
 
 
 def _settle(agent: Agent[Any]) -> None:
-    """Set what the SDK must know of gated tools, whatever the site set."""
+    """Set what the SDK must know of gated tools and inner agents, whatever the site set."""
     for one in agent.tools:
-        if not is_gated(one):
-            continue
-        # The gate has a time of its own, and a call that is told to have timed out would
-        # still run and be recorded.
-        one.timeout_seconds = None
-        one.tool_input_guardrails = [
-            each if isinstance(each, Heeded) else Heeded(each)
-            for each in one.tool_input_guardrails or ()
-        ]
+        if is_gated(one) or agent_inside(one) is not None:
+            # The gate has a time of its own. A call that is told to have timed out would
+            # still run and be recorded, and an inner agent's calls are among them.
+            one.timeout_seconds = None
+        if is_gated(one):
+            one.tool_input_guardrails = [
+                each if isinstance(each, Heeded) else Heeded(each)
+                for each in one.tool_input_guardrails or ()
+            ]
 
 
 def _refuse_ungated(agent: Agent[Any], definition: AgentDefinition) -> None:
