@@ -41,6 +41,8 @@ NO_WORKER = "No worker of the workflow answers."
 UNKNOWN_STATUS = "It may be paused: it has a status that this SDK does not know."
 TOO_LARGE = "larger than max"
 """What the server says of a message that it will not take in any other try."""
+STUCK = "Workflow Task in failed state"
+"""What it says, as a condition that is not met, while the workflow's own code fails."""
 NOT_PERFORMED = "Its turn was cancelled or restarted before it was started."
 
 _clients: dict[tuple[int, str, str], Any] = {}
@@ -298,10 +300,13 @@ class TemporalLink(Link):
         except self.engine.service.RPCError as error:
             if error.status.name in expected:
                 found.append(error)
-            elif error.status.name in UNREACHED and TOO_LARGE not in str(error):
+                return
+            text = str(error)
+            if STUCK in text or (
+                error.status.name in UNREACHED and TOO_LARGE not in text
+            ):
                 raise EngineAway(text_of(error)) from error
-            else:
-                raise
+            raise
 
 
 __all__ = ["CAPABILITIES", "make"]

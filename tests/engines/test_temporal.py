@@ -187,6 +187,35 @@ def test_an_answer_that_is_too_large_for_the_server_is_a_visible_stop(
         engine.deliver(workflow, answer_of(workflow, results={"c1": result}))
 
 
+def test_a_workflow_whose_code_fails_at_the_moment_is_waited_for(
+    engine: TemporalHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server takes no update for it until somebody has mended the code."""
+    from temporalio.client import WorkflowHandle
+    from temporalio.service import RPCError, RPCStatusCode
+
+    async def fail(*args: Any, **options: Any) -> None:
+        raise RPCError(
+            "Unable to perform workflow execution update due to Workflow Task in failed "
+            "state.",
+            RPCStatusCode.FAILED_PRECONDITION,
+            b"",
+        )
+
+    turn = begin([PAY])
+    turns.decide(turns.only(turn))
+    with monkeypatch.context() as patch:
+        patch.setattr(WorkflowHandle, "execute_update", fail)
+        assert turns.resume(turn) == "ready"
+        assert turn.attempts == 0
+        assert "Workflow Task in failed state" in turn.last_error
+
+    pursue(turn)
+
+    assert turn.status == "completed"
+    assert world.names() == ["pay"]
+
+
 @pytest.mark.parametrize("reapplied", [True, False])
 def test_a_workflow_that_was_reset_is_told_again_what_ran(
     engine: TemporalHarness, reapplied: bool
