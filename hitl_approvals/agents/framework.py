@@ -18,6 +18,7 @@ from hitl_approvals.agents.snapshots import Maker, Snapshot, pack, unpack
 from hitl_approvals.agents.turn import Turn
 from hitl_approvals.awaiting import awaited
 from hitl_approvals.exceptions import InterruptSuspended, RunDiverged
+from hitl_approvals.gate.calls import call_key
 from hitl_approvals.gate.framework import Asked, FrameworkGate
 from hitl_approvals.models import PendingInterrupt
 from hitl_approvals.registry import AgentDefinition, Tool
@@ -157,6 +158,12 @@ class FrameworkTurn(Turn):
             Exception: The same as `perform`.
         """
         return self._gate.value_of(tool, asked)
+
+    def is_on_record(self, asked: Asked) -> bool:
+        """Tell whether an earlier run of this turn has begun a call."""
+        label = asked.id or asked.name
+        key = call_key(self._run, asked.origin, label, asked.ordinal)
+        return any(known == key for known, _generation in self._run.steps)
 
     def row_of(self, asked: Asked) -> PendingInterrupt | None:
         """Return the interrupt of a call, if it was asked for."""

@@ -224,9 +224,12 @@ def test_a_tool_belongs_to_a_turn(declare: Declare) -> None:
 
 
 def _blocking(
-    blocked: Callable[[str], bool], behaviour: str = "reject_content"
+    blocked: Callable[[str], bool],
+    behaviour: str = "reject_content",
+    *,
+    tool: str = "pay",
 ) -> Callable[[list[Any]], Any]:
-    """Return a factory whose `pay` has a guardrail that looks at the arguments."""
+    """Return a factory whose tool has a guardrail that looks at the arguments."""
 
     def target(tools: list[Any]) -> Any:
         from agents import ToolGuardrailFunctionOutput, tool_input_guardrail
@@ -241,7 +244,7 @@ def _blocking(
             return ToolGuardrailFunctionOutput.allow()
 
         for one in tools:
-            if one.name == "pay":
+            if one.name == tool:
                 one.tool_input_guardrails = [look]
         return playing(tools)
 
@@ -278,6 +281,26 @@ def test_a_guardrail_is_not_asked_about_what_has_run(
     # The model would be told of the first that it was not paid.
     assert told(turn) == ['{"effect": 1}', '{"effect": 2}']
     assert (the_world.names(), looked) == (["pay", "pay"], ["A1", "B2"])
+
+
+def test_a_guardrail_is_not_asked_about_what_ran_before_a_crash(
+    declare: Declare,
+) -> None:
+    def once_only(args: str) -> bool:
+        return "note" in the_world.names()
+
+    def die() -> None:
+        raise Crash
+
+    name = declare(_blocking(once_only, tool="note"))
+    with armed("suspend.before_commit", die), pytest.raises(Crash):
+        begin(name, [NOTE, pay()])
+    turn = AgentTurn.objects.get()
+    turns.recover(turn)
+    turns.decide_and_resume(turn)
+
+    assert told(turn) == ['{"effect": 1}', '{"effect": 2}']
+    assert the_world.names() == ["note", "pay"]
 
 
 def test_a_guardrail_of_a_class_of_its_own_is_heeded(declare: Declare) -> None:

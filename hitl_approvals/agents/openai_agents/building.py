@@ -54,12 +54,12 @@ class Heeded(ToolInputGuardrail[Any]):
         return str(self._guardrail.get_name())
 
     async def run(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
-        """Return what the guardrail says of a call; it is not asked about a decided one.
+        """Return what the guardrail says of a call; it is not asked about one on record.
 
         That one has run, and the model must not be told that it did not.
         """
         run, call_id = performance(), data.context.tool_call_id
-        if run is not None and run.is_let_through(call_id):
+        if run is not None and await run.has_run(call_id):
             return ToolGuardrailFunctionOutput.allow()
         said = await super().run(data)
         if run is not None and said.behavior["type"] == "reject_content":

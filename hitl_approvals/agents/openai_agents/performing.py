@@ -139,9 +139,14 @@ class Performance:
         """Note that the SDK is to enter the tool of a decided call."""
         self._let_through[str(item.call_id)] = str(item.name)
 
-    def is_let_through(self, call_id: str) -> bool:
-        """Tell whether a call was decided and has run, and its tool was not entered yet."""
-        return call_id in self._let_through
+    async def has_run(self, call_id: str) -> bool:
+        """Tell whether a call was decided, or begun before a crash, and is on record."""
+        asked = self._asked.get(call_id)
+        if asked is None:
+            return False
+        return call_id in self._let_through or await in_worker(
+            self.turn.is_on_record, asked
+        )
 
     def refused_by_guardrail(self, call_id: str) -> None:
         """Let a call rest that a guardrail of the site refused: nobody has to decide it."""
