@@ -149,10 +149,16 @@ class DBOSLink(Link):
         options = {
             **address.options,
             "workflow_id": workflow,
+            # A start that is repeated is no fault.
+            "workflow_id_reuse_policy": "return-existing",
             "workflow_name": address.workflow,
             "queue_name": queue,
         }
-        await self._asked(self.client.enqueue, options, *given)
+        try:
+            await self._asked(self.client.enqueue, options, *given)
+        except self.engine.errors.DBOSConflictingWorkflowError:
+            # Nor is one that was started when the address named another workflow.
+            return
 
     async def _asked(self, work: Callable[..., Any], *args: Any) -> Any:
         return await self.engine.asked(self.database, work, *args)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hitl_approvals.agents.base import load
 from hitl_approvals.agents.following import workflow_id
 from hitl_approvals.engines import DBOSWorkflow
 from hitl_approvals.registry import AgentDefinition, registry
+from hitl_approvals.services import control
 from tests.engines.dbos_support import Database, DBOSHarness
 from tests.engines.forwarding import (
     AGAIN,
@@ -88,6 +90,27 @@ def test_an_async_workflow_waits_in_the_same_way(engine: DBOSHarness) -> None:
     assert turn.status == "completed"
     assert [one["decision"] for one in turn.output[0]] == ["reject", "approve"]
     assert turn.output[1]["value"] == "savings"
+
+
+@pytest.mark.parametrize("policy", [{}, {"workflow_id_reuse_policy": "reject"}])
+def test_a_turn_that_is_restarted_with_another_workflow_ends_the_one_before(
+    engine: DBOSHarness, monkeypatch: pytest.MonkeyPatch, policy: dict[str, str]
+) -> None:
+    """The id of the one before is taken, under another name, which is no fault of it."""
+    turn = begin([PAY])
+    first = workflow_id(turn)
+    known = registry.agents[AGENT]
+    other = replace(known.target(), workflow="scripted_async", options=policy)
+    monkeypatch.setitem(registry.agents, AGENT, replace(known, target=lambda: other))
+
+    control.restart_open(turn.pk, by=None, via="test", changes={})
+    pursue(turn)
+
+    assert (turn.status, turn.last_error) == ("suspended", "")
+    assert engine.is_over(first)
+    turns.decide(turns.waiting(turn)[0])
+    pursue(turn)
+    assert turn.status == "completed"
 
 
 def test_a_result_that_is_not_json_fails_the_turn(engine: DBOSHarness) -> None:
