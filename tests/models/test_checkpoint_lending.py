@@ -158,6 +158,8 @@ def test_a_connection_on_which_something_failed_is_not_lent_again(lender):
 
 
 def test_what_is_saved_is_committed_whatever_the_site_does_itself(lender, monkeypatch):
+    # Opened before: this thread's own must go on committing what empties the tables.
+    connection.ensure_connection()
     monkeypatch.setitem(connections.settings["default"], "AUTOCOMMIT", False)
     on_a_thread(lambda: saved(1))
     close_idle_connections()
